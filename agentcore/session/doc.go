@@ -1,0 +1,13 @@
+// Package session is the durable kernel: one store that changes only by atomic commits on one line.
+//
+// A commit may hold entries, documents, tasks, submissions and conversations; either all of it exists or none. What is
+// not committed does not exist: publications leave after the commit that carries them, recovery starts from committed
+// records and nothing else. The kernel knows no models: an entry is a kind and JSON.
+//
+//	caller ─▶ Commit(fn) ──line──▶ fn drafts on Tx ─▶ Storage.Commit(batch) ─▶ adopt in memory ─▶ publish, in order
+//	                                   │ error                │ unknown effect
+//	                                   ▼                      ▼
+//	                               rolled back            poisoned: reopen
+//
+// One Session has one owner. Every batch carries the owner's epoch; a store whose epoch moved on refuses it whole.
+package session
