@@ -47,17 +47,19 @@ func (c Call) Output(text string) {
 
 // Result is what a call gives back. The zero value is an empty success.
 type Result struct {
-	Blocks    []llm.Block     // text and images for the model
-	IsError   bool            // the model should treat it as a failure
-	Details   json.RawMessage // facts for people (a diff, counts), never sent to the model
-	Terminate bool            // the round ends the turn when every result of it says so
-	Usage     *llm.Usage      // tokens the tool itself spent, counted apart from the model's
+	Blocks  []llm.Block     // text and images for the model
+	IsError bool            // the model should treat it as a failure
+	Details json.RawMessage // facts for people (a diff, counts), never sent to the model
+	// Structured is the result as data, for callers that are programs (MCP clients, code mode). nil = none.
+	Structured json.RawMessage
+	Terminate  bool       // the round ends the turn when every result of it says so
+	Usage      *llm.Usage // tokens the tool itself spent, counted apart from the model's
 }
 
 // Text returns a successful result of one text block.
 func Text(s string) Result { return Result{Blocks: []llm.Block{{Type: llm.Text, Text: s}}} }
 
-// Errorf-style failures are made with Fail: a result that the model reads as an error.
+// Fail returns a result of one text block that the model reads as an error.
 func Fail(s string) Result {
 	r := Text(s)
 	r.IsError = true
