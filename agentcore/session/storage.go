@@ -72,6 +72,8 @@ type Storage interface {
 	// Commit writes the batch whole or not at all. It is not cancelled half-way. ErrStale: the epoch is no longer ours.
 	Commit(b *Batch) error
 	Conversation(id ConversationID) (Conversation, error)
+	// Conversations returns all of them in id order.
+	Conversations() ([]Conversation, error)
 	Entry(id EntryID) (Entry, error)
 	// Entries returns entries visible in a conversation (its own, then its ancestors' up to the fork), newest first, with
 	// ids in [From, To] (0 = open), at most Limit (0 = all).
@@ -87,6 +89,9 @@ type Storage interface {
 	Submissions(c ConversationID, status ...SubmissionStatus) ([]Submission, error)
 	// Document returns the live incarnation at an address as of commit at (0 = now). ErrNotFound when there is none.
 	Document(a Address, at Seq) (Document, error)
+	// Documents returns the live incarnations of one owner (a conversation, a task; 0 in the session scope) as of commit at
+	// (0 = now), in id order.
+	Documents(scope Scope, owner int64, at Seq) ([]Document, error)
 	Close() error
 }
 
