@@ -1,0 +1,59 @@
+package archtest
+
+// Module is the import path of the product.
+const Module = "github.com/workflowd/workflowd"
+
+// complete says that every row of Levels must exist as a package. Off, a row may stand for a package that is still
+// being built; a package without a row is an error either way.
+const complete = false
+
+// Limits of the house. Source: CONTRIBUTING.md "Sizes".
+const (
+	maxFileLines    = 500 // lines of one Go file that is not a test
+	maxPackageFiles = 15  // Go files of one package that are not tests
+)
+
+// Levels lists every package by level, lowest first. A package may import packages of lower levels only. A path that
+// ends in "/..." stands for every package below it. The root package is ".".
+var Levels = [][]string{
+	0: {
+		"agentcore/fault",
+		"internal/archtest", "internal/faultpoint", "internal/ids", "internal/sse",
+		"tools/promises",
+	},
+	1: {"agentcore/env", "agentcore/prompt", "internal/strictjson", "outputitems"},
+	2: {"agentcore/env/envtest", "agentcore/env/local", "agentcore/llm", "agentcore/session", "internal/schema"},
+	3: {
+		"agentcore/llm/openaicompletions", "agentcore/llm/scripted", "agentcore/permission",
+		"agentcore/session/sessiontest", "agentcore/tool", "store/sqlite", "workflow",
+	},
+	4: {"agentcore/llm/llmtest", "agentcore/task", "agentcore/tool/builtin", "executor", "store/sessionstore"},
+	5: {"agentcore/harness", "executor/executortest", "nodes/io", "store/runstore"},
+	6: {"agentcore"},
+	7: {"nodes/agentnode"},
+	8: {"."},
+	9: {"daemon"},
+	10: {
+		"bench/driver", "cmd/workflowd", "examples/...", "test/...",
+	},
+}
+
+// apart names pairs that must stay strangers whatever their levels: packages at or below the first may not reach the
+// second, directly or through others. Source: docs/architecture.md "Who imports whom".
+var apart = [][2]string{
+	{"agentcore", "workflow"},
+	{"agentcore", "executor"},
+	{"agentcore", "nodes"},
+	{"agentcore", "daemon"},
+	{"workflow", "executor"},
+	{"executor", "agentcore/harness"},
+	{"agentcore/session", "agentcore/llm"},
+}
+
+// pure names files that decide and never act: they take the time as an argument. A pattern that matches no file is an
+// error once complete is set.
+var pure = []string{
+	"agentcore/task/state.go",
+	"executor/state.go",
+	"outputitems/*.go",
+}
