@@ -33,7 +33,7 @@ var bans = []ban{
 	{"a word about how the work is organised", "say it from the reader's point of view", regexp.MustCompile(alt("COMP"+"ASS", `DEVELO`+`PERS\.md`, "steering "+"repo", "this "+"box", "served "+"list", "task "+"board")), notSums},
 	{"a word of another trade", "say example, preview or row", regexp.MustCompile(`(?i)\b(` + alt("see"+"ds?", "car"+"ds?") + `)\b`), markdown},
 	{"a path beside the repository", "only .ci/run may look there", regexp.MustCompile(regexp.QuoteMeta(".." + "/shared")), outsideCI},
-	{"unfinished work", "finish it, or leave it out and say so in docs/rough-edges.md", regexp.MustCompile(alt("not (yet )?implemen"+"ted", "unimplemen"+"ted", "TO"+"DO", "FIX"+"ME", "XX"+"X", `panic\("to`+`do`, `// *stu`+`b\b`)), written},
+	{"unfinished work", "finish it, or leave it out and say so in docs/rough-edges.md", regexp.MustCompile(alt("not (yet )?implemen"+"ted", "unimplemen"+"ted", "TO"+"DO", "FIX"+"ME", `\bXX`+`X\b`, `panic\("to`+`do`, `// *stu`+`b\b`)), written},
 	{"a test that does not run", "make it fail with the command that fixes the machine", regexp.MustCompile(`\.Ski` + `p(f|Now)?\(`), goTest},
 	{"a test that waits for time to pass", "wait for the event, or use testing/synctest", regexp.MustCompile(`time\.Sle` + `ep\(`), goTest},
 }
