@@ -5,7 +5,7 @@ import "strings"
 // Assembler builds the message of a response from its stream events, so that what came before a break can be kept. The
 // zero value is ready. It is for one goroutine; messages that it returned stay valid and unchanged.
 type Assembler struct {
-	blocks []assembled
+	blocks []*assembled
 }
 
 type assembled struct {
@@ -19,9 +19,9 @@ func (a *Assembler) Add(ev StreamEvent) {
 	switch ev := ev.(type) {
 	case BlockStart:
 		for len(a.blocks) <= ev.Index {
-			a.blocks = append(a.blocks, assembled{})
+			a.blocks = append(a.blocks, &assembled{})
 		}
-		a.blocks[ev.Index] = assembled{block: Block{Type: ev.Type, CallID: ev.CallID, Name: ev.Name}}
+		a.blocks[ev.Index] = &assembled{block: Block{Type: ev.Type, CallID: ev.CallID, Name: ev.Name}}
 	case Delta:
 		if ev.Index < len(a.blocks) {
 			a.blocks[ev.Index].text.WriteString(ev.Text)
@@ -31,9 +31,9 @@ func (a *Assembler) Add(ev StreamEvent) {
 			a.blocks[ev.Index].block, a.blocks[ev.Index].closed = ev.Block, true
 		}
 	case Done:
-		a.blocks = make([]assembled, len(ev.Message.Blocks))
+		a.blocks = make([]*assembled, len(ev.Message.Blocks))
 		for i, b := range ev.Message.Blocks {
-			a.blocks[i] = assembled{block: b, closed: true}
+			a.blocks[i] = &assembled{block: b, closed: true}
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (a *Assembler) Add(ev StreamEvent) {
 // came. Calls whose arguments are not complete and empty open blocks are left out. It costs one slice, no copy of text.
 func (a *Assembler) Blocks() []Block {
 	out := make([]Block, 0, len(a.blocks))
-	for i := range a.blocks {
-		switch s := &a.blocks[i]; {
+	for _, s := range a.blocks {
+		switch {
 		case s.closed:
 			out = append(out, s.block)
 		case s.block.Type != ToolCall && s.text.Len() > 0:
@@ -62,8 +62,8 @@ func (a *Assembler) Partial(origin Origin, stop StopReason) Message {
 
 // Empty reports whether nothing has been shown yet: no block has text, arguments or a name.
 func (a *Assembler) Empty() bool {
-	for i := range a.blocks {
-		if s := &a.blocks[i]; s.closed || s.block.Name != "" || s.text.Len() > 0 {
+	for _, s := range a.blocks {
+		if s.closed || s.block.Name != "" || s.text.Len() > 0 {
 			return false
 		}
 	}

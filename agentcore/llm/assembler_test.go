@@ -50,6 +50,21 @@ func TestAnAssemblerHoldsWhatCameSoFar(t *testing.T) {
 	}
 }
 
+func TestInterleavedBlocksKeepTheirOwnText(t *testing.T) {
+	var a Assembler
+	var want []Block
+	for i := range 20 {
+		a.Add(BlockStart{Index: i, Type: Text})
+		want = append(want, Block{Type: Text, Text: "xxxxxxxxxxxxxxxxxxxx"[i:]})
+		for j := range i + 1 {
+			a.Add(Delta{Index: j, Text: "x"})
+		}
+	}
+	if diff := cmp.Diff(a.Blocks(), want); diff != "" {
+		t.Fatalf("(-got +want):\n%s", diff)
+	}
+}
+
 func TestAStartedCallIsContentAlthoughItHasNoBlockYet(t *testing.T) {
 	var a Assembler
 	a.Add(BlockStart{Index: 0, Type: ToolCall, CallID: "c", Name: "ls"})
