@@ -22,12 +22,18 @@ var Levels = [][]string{
 		"tools/promises",
 	},
 	1: {"agentcore/env", "agentcore/prompt", "internal/strictjson", "outputitems"},
-	2: {"agentcore/env/envtest", "agentcore/env/local", "agentcore/llm", "agentcore/session", "internal/schema"},
+	2: {
+		"agentcore/env/envtest", "agentcore/env/local", "agentcore/llm", "agentcore/session",
+		"internal/schema", "workflow/graph",
+	},
 	3: {
 		"agentcore/llm/openaicompletions", "agentcore/llm/scripted", "agentcore/permission",
-		"agentcore/session/sessiontest", "agentcore/tool", "store/sqlite", "workflow",
+		"agentcore/session/sessiontest", "agentcore/tokens", "agentcore/tool", "store/sqlite", "workflow",
 	},
-	4: {"agentcore/llm/llmtest", "agentcore/task", "agentcore/tool/builtin", "executor", "store/sessionstore"},
+	4: {
+		"agentcore/llm/llmtest", "agentcore/task", "agentcore/tool/builtin",
+		"executor", "store/sessionstore", "workflow/standalone",
+	},
 	5: {"agentcore/harness", "executor/executortest", "nodes/io", "store/runstore"},
 	6: {"agentcore"},
 	7: {"nodes/agentnode"},

@@ -16,7 +16,6 @@ type ban struct {
 	files func(name string) bool
 }
 
-func anyFile(string) bool     { return true }
 func goFile(n string) bool    { return path.Ext(n) == ".go" }
 func goTest(n string) bool    { return strings.HasSuffix(n, "_test.go") }
 func markdown(n string) bool  { return path.Ext(n) == ".md" }
