@@ -32,10 +32,10 @@ var Levels = [][]string{
 	},
 	4: {
 		"agentcore/llm/llmtest", "agentcore/task", "agentcore/tool/builtin",
-		"executor", "store/sessionstore", "workflow/standalone",
+		"executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
 	5: {"agentcore/harness", "executor/executortest", "nodes/io", "store/runstore"},
-	6: {"agentcore"},
+	6: {"agentcore", "executor"},
 	7: {"nodes/agentnode"},
 	8: {"."},
 	9: {"daemon"},
@@ -60,6 +60,6 @@ var apart = [][2]string{
 // error once complete is set.
 var pure = []string{
 	"agentcore/task/state.go",
-	"executor/state.go",
+	"executor/runlog/state.go",
 	"outputitems/*.go",
 }

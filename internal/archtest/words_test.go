@@ -18,6 +18,7 @@ type ban struct {
 
 func goFile(n string) bool    { return path.Ext(n) == ".go" }
 func goTest(n string) bool    { return strings.HasSuffix(n, "_test.go") }
+func inTests(n string) bool   { return goTest(n) || goFile(n) && forTests(path.Dir(n)) }
 func markdown(n string) bool  { return path.Ext(n) == ".md" }
 func outsideCI(n string) bool { return n != ".ci/run" }
 func notSums(n string) bool   { return path.Ext(n) != ".sum" }
@@ -33,8 +34,8 @@ var bans = []ban{
 	{"a word of another trade", "say example, preview or row", regexp.MustCompile(`(?i)\b(` + alt("see"+"ds?", "car"+"ds?") + `)\b`), markdown},
 	{"a path beside the repository", "only .ci/run may look there", regexp.MustCompile(regexp.QuoteMeta(".." + "/shared")), outsideCI},
 	{"unfinished work", "finish it, or leave it out and say so in docs/rough-edges.md", regexp.MustCompile(alt("not (yet )?implemen"+"ted", "unimplemen"+"ted", "TO"+"DO", "FIX"+"ME", `\bXX`+`X\b`, `panic\("to`+`do`, `// *stu`+`b\b`)), written},
-	{"a test that does not run", "make it fail with the command that fixes the machine", regexp.MustCompile(`\.Ski` + `p(f|Now)?\(`), goTest},
-	{"a test that waits for time to pass", "wait for the event, or use testing/synctest", regexp.MustCompile(`time\.Sle` + `ep\(`), goTest},
+	{"a test that does not run", "make it fail with the command that fixes the machine", regexp.MustCompile(`\b([tbf]|tb)\.Ski` + `p(f|Now)?\(`), inTests},
+	{"a test that waits for time to pass", "wait for the event, or use testing/synctest", regexp.MustCompile(`time\.Sle` + `ep\(`), inTests},
 }
 
 // Words and habits that stay out of every file of the repository.
