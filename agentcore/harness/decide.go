@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/llm"
+)
+
+// response is all that the next step of a turn depends on, once a model request has ended.
+type response struct {
+	err      *llm.Error     // the stream died, or never began
+	stop     llm.StopReason // a complete response's reason
+	calls    int            // complete calls
+	lost     int            // calls that were announced and never came
+	spoke    bool           // visible text or a refusal
+	produced bool           // anything at all: text, thinking or a call
+}
+
+// decision is what happens next.
+type decision struct {
+	act     action
+	kind    RetryKind // resend, carryOn
+	budget  Budget
+	attempt int
+	most    int
+	delay   time.Duration
+	reason  string     // why: for the retry row, or the cause of a failure
+	failure fault.Kind // fail
+	prompt  promptKind // carryOn
+}
+
+type action int
+
+const (
+	answer  action = iota // the turn is answered
+	round                 // run the calls
+	resend                // same request again, after delay
+	carryOn               // keep the text, ask the model to go on
+	fail                  // the turn is unanswered
+	abandon               // somebody stopped it: the abort phase takes over
+)
+
+// next decides what follows a response. It is a pure function: the table of a turn.
+func next(b Budget, r response) decision {
+	switch {
+	case r.err != nil && r.err.Class == llm.Canceled:
+		return decision{act: abandon}
+	case r.err != nil && !r.err.Retryable():
+		return decision{act: fail, failure: fault.ModelError, reason: r.err.Error()}
+	case r.err != nil:
+		return died(b, r)
+	case r.stop == llm.StopLength:
+		return spend(b, Length, carryOn, promptLength, "the output limit was reached",
+			fmt.Sprintf("the answer hit the output limit %d times in a row; raise maxTokens", MaxLength+1))
+	case r.stop == llm.StopRefusal && r.spoke, r.stop == llm.StopEnd && r.spoke && r.calls == 0 && r.lost == 0:
+		return decision{act: answer}
+	case r.stop == llm.StopRefusal:
+		return decision{act: fail, failure: fault.ModelError, reason: "the provider withheld the answer"}
+	case r.calls > 0:
+		return decision{act: round}
+	case r.stop == llm.StopToolUse || r.lost > 0:
+		b.LostCalls += max(r.lost, 1)
+		return spend(b, LostCall, carryOn, promptLostCall, "a tool call was announced and did not arrive",
+			fmt.Sprintf("%d tool calls were lost on the way; the model's endpoint drops them", b.LostCalls))
+	case r.spoke:
+		return decision{act: answer}
+	case b.Empty >= MaxEmpty:
+		return decision{act: fail, failure: fault.EmptyAnswer, reason: "the model ended without an answer, twice"}
+	}
+	b.Empty++
+	return decision{act: carryOn, prompt: promptEmpty, budget: b, attempt: b.Empty, most: MaxEmpty, reason: "the model ended without an answer"}
+}
+
+func died(b Budget, r response) decision {
+	act, prompt := resend, promptNone
+	if r.produced {
+		act, prompt = carryOn, promptDropped
+	}
+	d := spend(b, Dropped, act, prompt, r.err.Error(),
+		fmt.Sprintf("the model's stream was cut off %d times: %v", MaxConnection+1, r.err))
+	if d.act != fail {
+		d.delay = backoff(d.attempt, r.err.RetryAfter)
+	}
+	return d
+}
+
+func spend(b Budget, kind RetryKind, act action, prompt promptKind, reason, exhausted string) decision {
+	after, attempt, most, ok := b.spend(kind)
+	if !ok {
+		return decision{act: fail, failure: fault.ModelError, reason: exhausted}
+	}
+	return decision{act: act, kind: kind, prompt: prompt, budget: after, attempt: attempt, most: most, reason: reason}
+}

@@ -1,0 +1,166 @@
+package harness
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/session"
+)
+
+// Event is one thing that happened in a turn. The sum is closed. Every event left after the commit named by its Cursor.
+type Event interface{ isEvent() }
+
+// Cursor says where in the session an event comes from: the store, its commit, and the place among that commit's events.
+// Events made again after a restart carry the commit that was newest then.
+type Cursor struct {
+	Store string
+	Seq   session.Seq
+	Index int
+}
+
+// Place is where streamed text belongs: block Block of entry Entry, from byte Offset on. It is the same live, after a
+// restart and in history, so a reader that knows what it has can drop what it knows.
+type Place struct {
+	Entry  session.EntryID
+	Block  int
+	Offset int
+}
+
+// TextDelta is answer text. Wire name text_delta.
+type TextDelta struct {
+	Cursor
+	Place
+	Text string
+}
+
+// ThinkingDelta is reasoning. Wire name thinking_delta.
+type ThinkingDelta struct {
+	Cursor
+	Place
+	Text string
+}
+
+// Phase is the part of a thing's life an event tells.
+type Phase string
+
+// The phases.
+const (
+	Start  Phase = "start"
+	Update Phase = "update"
+	End    Phase = "end"
+)
+
+// Tool is a tool call's start, live output or end. Wire name tool.
+type Tool struct {
+	Cursor
+	Phase      Phase
+	Entry      session.EntryID // the assistant entry that holds the call
+	Index      int             // place among the entry's blocks
+	ToolCallID string          // opaque, stable, unique in the session
+	Name       string
+	Args       json.RawMessage // as the model submitted them
+	Offset     int             // Update: bytes of output before Output
+	Output     string          // Update: live output
+	Result     []llm.Block     // End
+	IsError    bool            // End
+	Code       string          // End: why there is no real result: interrupted, aborted, tool_unavailable, …
+	Details    json.RawMessage // End
+	Duration   time.Duration   // End: zero when the call did not execute here
+}
+
+// RetryKind says why a turn had to be carried on.
+type RetryKind string
+
+// The kinds. Source: spec promises R-01.
+const (
+	Dropped  RetryKind = "dropped"   // the connection died
+	Recovery RetryKind = "recovery"  // the host restarted in mid-answer
+	Length   RetryKind = "length"    // the model's output limit
+	LostCall RetryKind = "lost-call" // a call was announced and never came
+)
+
+// Retry is an attempt at carrying a turn on. Wire name retry.
+type Retry struct {
+	Cursor
+	Kind        RetryKind
+	Attempt     int
+	MaxAttempts int
+	Reason      string
+	Entry       session.EntryID // the continuation prompt; 0 for a plain resend
+}
+
+// ContextUsage is how full the model's context is. Wire name context_usage.
+type ContextUsage struct {
+	Cursor
+	Used, Total int64
+}
+
+// UsageReport is what one model response cost. RecordID is stable: a repeat is the same bill.
+type UsageReport struct {
+	Cursor
+	RecordID string
+	Origin   llm.Origin
+	Usage    llm.Usage
+}
+
+// Paused says that a call waits for a person. Err is the host's error of kind user_input_required.
+type Paused struct {
+	Cursor
+	Err error
+}
+
+// TurnEnd is the last event of a turn.
+type TurnEnd struct {
+	Cursor
+	Status session.SubmissionStatus
+	Answer session.EntryID
+	Reason string
+	Detail string
+}
+
+func (TextDelta) isEvent()     {}
+func (ThinkingDelta) isEvent() {}
+func (Tool) isEvent()          {}
+func (Retry) isEvent()         {}
+func (ContextUsage) isEvent()  {}
+func (UsageReport) isEvent()   {}
+func (Paused) isEvent()        {}
+func (TurnEnd) isEvent()       {}
+
+// published is an event on its way from a commit to the subscribers of a submission.
+type published struct {
+	sub   session.SubmissionID
+	event Event
+}
+
+// at returns e with its cursor set.
+func at(e Event, c Cursor) Event {
+	switch e := e.(type) {
+	case TextDelta:
+		e.Cursor = c
+		return e
+	case ThinkingDelta:
+		e.Cursor = c
+		return e
+	case Tool:
+		e.Cursor = c
+		return e
+	case Retry:
+		e.Cursor = c
+		return e
+	case ContextUsage:
+		e.Cursor = c
+		return e
+	case UsageReport:
+		e.Cursor = c
+		return e
+	case Paused:
+		e.Cursor = c
+		return e
+	case TurnEnd:
+		e.Cursor = c
+		return e
+	}
+	return e
+}

@@ -1,0 +1,365 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/agentcore/task"
+	"github.com/workflowd/workflowd/agentcore/tokens"
+	"github.com/workflowd/workflowd/internal/faultpoint"
+)
+
+var (
+	pointRequest   = faultpoint.New("harness.request.before")
+	pointStreamed  = faultpoint.New("harness.response.complete")
+	pointRound     = faultpoint.New("harness.round.committed")
+	pointContinued = faultpoint.New("harness.continuation.committed")
+	pointAnswered  = faultpoint.New("harness.answer.committed")
+	pointRetry     = faultpoint.New("harness.retry.committed")
+)
+
+func (h *Harness) generation() task.Definition {
+	return task.Definition{
+		Kind: taskGeneration, Version: taskVersion,
+		Phases:  map[string]task.Phase{phaseRequest: h.request, phaseRetry: h.retry, phaseTools: h.tools},
+		Abort:   h.abortGeneration,
+		Cleanup: h.faultGeneration,
+	}
+}
+
+// resolved is what a generation needs from outside: the submission's settings made live.
+func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup, error) {
+	var p submitted
+	err := h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.Submission(id)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(sub.Payload, &p)
+	})
+	if err != nil {
+		return Setup{}, err
+	}
+	return h.opts.Resolve(ctx, p.Settings)
+}
+
+// retry sleeps until the checkpoint's wake time, the rest of it after a restart, then asks again.
+func (h *Harness) retry(ctx context.Context, inv *task.Invocation) error {
+	var g genState
+	if err := inv.Decode(&g); err != nil {
+		return err
+	}
+	timer := time.NewTimer(g.WakeAt.Sub(h.opts.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return h.ask(ctx, inv, g)
+}
+
+func (h *Harness) request(ctx context.Context, inv *task.Invocation) error {
+	var g genState
+	if err := inv.Decode(&g); err != nil {
+		return err
+	}
+	return h.ask(ctx, inv, g)
+}
+
+// ask sends one model request and commits what follows from it.
+func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) error {
+	setup, err := h.resolved(ctx, g.Submission)
+	if err != nil {
+		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonSetup, err.Error(), llm.Message{})
+	}
+	req, partial, err := h.prepare(ctx, inv, &g, setup)
+	if err != nil {
+		return err
+	}
+	if partial != nil {
+		return h.recover(ctx, inv, g, *partial)
+	}
+	used := tokens.Request(req)
+	if setup.Window > 0 {
+		h.show(g.Submission, ContextUsage{Used: used, Total: setup.Window})
+	}
+	pointRequest.Hit()
+	st := h.newStream(ctx, inv, g, setup, used)
+	message, resp := st.run(ctx, setup.Provider.Stream(ctx, req))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(st.failed, session.ErrStale) || errors.Is(st.failed, session.ErrPoisoned) {
+		return st.failed
+	}
+	pointStreamed.Hit()
+	return h.classify(ctx, inv, g, setup, st, message, resp)
+}
+
+// prepare makes sure that the system prompt in force is recorded and derives the request. It returns the committed part
+// of an answer that an earlier owner was streaming, if there is one.
+func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState, setup Setup) (llm.Request, *liveDoc, error) {
+	req := llm.Request{Model: setup.Model, Effort: setup.Effort, MaxTokens: setup.MaxTokens, CacheKey: h.sess.StoreID()}
+	for _, t := range setup.Tools {
+		req.Tools = append(req.Tools, t.Spec())
+	}
+	var partial *liveDoc
+	derived := false
+	read := func(tx *session.Tx) error {
+		if doc, err := live.Get(tx, liveAt); err != nil {
+			return err
+		} else if doc.Entry == g.Entry && len(doc.Blocks) > 0 {
+			partial = &doc
+		}
+		if setup.System == h.shown {
+			c := derive(h.items, g.Cutoff)
+			req.System, req.Messages = c.system, c.messages
+			derived = true
+		}
+		return nil
+	}
+	if err := h.sess.View(ctx, read); err != nil || derived {
+		return req, partial, err
+	}
+	if _, err := inv.Write(ctx, func(tx *session.Tx) error {
+		if id, wrote := h.showSystem(tx, setup, g.Submission); wrote {
+			g.Cutoff = id
+		}
+		return nil
+	}); err != nil {
+		return req, nil, err
+	}
+	return req, partial, h.sess.View(ctx, read)
+}
+
+// classify commits what a response leads to.
+func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message, r response) error {
+	d := next(g.Budget, r)
+	switch d.act {
+	case abandon:
+		return context.Cause(ctx)
+	case answer:
+		return h.answerTurn(ctx, inv, g, st, m)
+	case round:
+		return h.startRound(ctx, inv, g, setup, st, m)
+	case resend:
+		return h.resendLater(ctx, inv, g, st, d)
+	case carryOn:
+		return h.continueTurn(ctx, inv, g, st, m, d)
+	case fail:
+	}
+	reason := reasonModel
+	if d.failure == fault.EmptyAnswer {
+		reason = string(fault.EmptyAnswer)
+	}
+	return h.failTurn(ctx, inv, g, st, reason, d.reason, m)
+}
+
+// recordID is the stable identity of the bill of a generation's attempt.
+func (h *Harness) recordID(g genState) string {
+	return fmt.Sprintf("%s/%d.%d", h.sess.StoreID(), g.Entry, g.Attempt)
+}
+
+// appendAnswer writes the assistant entry under its reserved id, clears the live document, and publishes what was not
+// shown yet, tool starts excepted.
+func (h *Harness) appendAnswer(tx *session.Tx, g genState, st *stream, m llm.Message, failure string) error {
+	bills := append(g.Failed, st.usage(g)...)
+	tx.Append(session.Entry{ID: g.Entry, Conversation: session.Root, Kind: kindAssistant, Model: mustJSON(m),
+		Data: mustJSON(entryData{Submission: g.Submission, Usage: bills, Failure: failure})})
+	if err := live.Retire(tx, liveAt); err != nil {
+		return err
+	}
+	for _, e := range st.rest() {
+		tx.Publish(published{g.Submission, e})
+	}
+	for _, b := range bills {
+		tx.Publish(published{g.Submission, UsageReport{RecordID: b.RecordID, Origin: b.Origin, Usage: b.Usage}})
+	}
+	return nil
+}
+
+func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message) error {
+	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		sub, err := tx.Submission(g.Submission)
+		if err != nil {
+			return nil, err
+		}
+		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.appendAnswer(tx, g, st, m, ""); err != nil {
+			return nil, err
+		}
+		if st.window > 0 && m.Usage != nil {
+			tx.Publish(published{g.Submission, ContextUsage{Used: m.Usage.Total, Total: st.window}})
+		}
+		h.settle(tx, sub, session.SubmissionAnswered, g.Entry, "", "")
+		tx.Sync()
+		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.placeNext(tx, queued)
+	})
+	if err == nil {
+		pointAnswered.Hit()
+	}
+	return err
+}
+
+// placeNext starts the oldest queued submission: the final boundary.
+func (h *Harness) placeNext(tx *session.Tx, queued []session.Submission) error {
+	if len(queued) == 0 {
+		return nil
+	}
+	return h.place(tx, queued[0], nil)
+}
+
+func (h *Harness) resendLater(ctx context.Context, inv *task.Invocation, g genState, st *stream, d decision) error {
+	g.Failed = append(g.Failed, st.usage(g)...)
+	g.Budget, g.WakeAt = d.budget, h.opts.Now().Add(d.delay)
+	g.Attempt++
+	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		tx.Publish(published{g.Submission, Retry{Kind: d.kind, Attempt: d.attempt, MaxAttempts: d.most, Reason: d.reason}})
+		return task.Continue{Phase: phaseRetry, Checkpoint: mustJSON(g)}, nil
+	})
+	if err == nil {
+		pointRetry.Hit()
+	}
+	return err
+}
+
+// continueTurn keeps what came and asks the model to go on.
+func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message, d decision) error {
+	if m.Stop == "" {
+		m.Stop = llm.StopInterrupted
+	}
+	if m.Stop != llm.StopInterrupted && m.Stop != llm.StopLength {
+		m.Stop = llm.StopInterrupted // the announced calls are gone; what is left is text
+	}
+	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		if err := h.appendAnswer(tx, g, st, m, d.reason); err != nil {
+			return nil, err
+		}
+		h.continuation(tx, g, d, m.Text() != "")
+		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, nil
+	})
+	if err == nil {
+		pointContinued.Hit()
+	}
+	return err
+}
+
+// continuation appends the prompt and creates the generation that sends it.
+func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible bool) {
+	r := retryData{Kind: d.kind, Attempt: d.attempt, Most: d.most, Reason: d.reason}
+	id := tx.Append(session.Entry{Conversation: session.Root, Kind: kindContinuation,
+		Model: mustJSON(llm.TextMessage(llm.RoleUser, d.prompt.text(visible))), Data: mustJSON(entryData{Submission: g.Submission, Retry: &r})})
+	if d.kind != "" { // asking for an answer that did not come is no retry row
+		tx.Publish(published{g.Submission, Retry{Kind: r.Kind, Attempt: r.Attempt, MaxAttempts: r.Most, Reason: r.Reason, Entry: id}})
+	}
+	after, phase := genState{Submission: g.Submission, Cutoff: id, Budget: d.budget}, phaseRequest
+	if d.delay > 0 {
+		after.WakeAt, phase = h.opts.Now().Add(d.delay), phaseRetry
+	}
+	h.generate(tx, after, phase)
+}
+
+// recover carries on an answer that died with its host: the committed text stays, the turn goes on behind it.
+func (h *Harness) recover(ctx context.Context, inv *task.Invocation, g genState, partial liveDoc) error {
+	m := partialMessage(partial)
+	d := spend(g.Budget, Recovery, carryOn, promptDropped, "the host restarted while the answer was streaming",
+		fmt.Sprintf("the answer was interrupted %d times by restarts and dropped connections", MaxConnection+1))
+	if d.act == fail {
+		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonModel, d.reason, m)
+	}
+	return h.continueTurn(ctx, inv, g, &stream{h: h}, m, d)
+}
+
+func partialMessage(doc liveDoc) llm.Message {
+	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopInterrupted}
+	for _, b := range doc.Blocks {
+		m.Blocks = append(m.Blocks, llm.Block{Type: b.Type, Text: b.Text})
+	}
+	return m
+}
+
+// failTurn ends a turn without an answer. What was shown stays in the transcript; the queue is held.
+func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, reason, detail string, m llm.Message) error {
+	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		sub, err := tx.Submission(g.Submission)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.keepFailed(tx, g, st, m, detail); err != nil {
+			return nil, err
+		}
+		h.settle(tx, sub, session.SubmissionUnanswered, 0, reason, detail)
+		tx.Sync()
+		return task.Settle{Outcome: session.Outcome{Status: session.Failed, Error: detail}}, nil
+	})
+	return err
+}
+
+// keepFailed records the text and the bills of a response that ended badly, when there are any.
+func (h *Harness) keepFailed(tx *session.Tx, g genState, st *stream, m llm.Message, why string) error {
+	if len(m.Blocks) == 0 && len(g.Failed) == 0 && st.bill == nil {
+		return live.Retire(tx, liveAt)
+	}
+	m.Role, m.Stop = llm.RoleAssistant, llm.StopAborted
+	return h.appendAnswer(tx, g, st, m, why)
+}
+
+// abortGeneration settles a stopped turn: its calls have settled before.
+func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) error {
+	var g genState
+	if err := inv.Decode(&g); err != nil {
+		return err
+	}
+	reason := inv.Task().AbortReason
+	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		sub, err := tx.Submission(g.Submission)
+		if err != nil {
+			return nil, err
+		}
+		if inv.Task().Phase != phaseTools {
+			doc, err := live.Get(tx, liveAt)
+			if err != nil {
+				return nil, err
+			}
+			if doc.Entry != g.Entry {
+				doc = liveDoc{}
+			}
+			if err := h.keepFailed(tx, g, &stream{h: h}, partialMessage(doc), "stopped"); err != nil {
+				return nil, err
+			}
+		}
+		h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+		tx.Sync()
+		return task.Settle{Outcome: session.Outcome{Status: session.Aborted, Reason: reason}}, nil
+	})
+	return err
+}
+
+// faultGeneration accompanies an outcome that the scheduler set: a defect must not leave a submission open.
+func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outcome) error {
+	var g genState
+	if err := json.Unmarshal(t.Checkpoint, &g); err != nil {
+		return err
+	}
+	detail := o.Error
+	if detail == "" {
+		detail = o.Reason
+	}
+	sub, err := tx.Submission(g.Submission)
+	if err != nil {
+		return err
+	}
+	tx.Sync()
+	h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonFaulted, detail)
+	return nil
+}

@@ -1,0 +1,198 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/agentcore/task"
+	"github.com/workflowd/workflowd/agentcore/tool"
+)
+
+// Offered is a tool of a turn. Own tools belong to the host and pass its approval hook; built-in ones never ask.
+type Offered struct {
+	tool.Tool
+	Own bool
+}
+
+// Setup is what a turn runs with, resolved from its stored settings. It holds live objects and is never stored.
+type Setup struct {
+	Provider  llm.Provider
+	Model     string
+	System    string
+	Tools     []Offered // stable order: it is part of the provider's prompt cache
+	Effort    llm.Effort
+	MaxTokens int
+	Window    int64 // tokens the model can hold; 0 = unknown, no context updates
+}
+
+// Options configure a Harness.
+type Options struct {
+	// Resolve turns the settings of a submission into a Setup. It may be called again at any time and after a restart;
+	// equal settings must give the same system prompt and tools. It must not call the harness.
+	Resolve func(ctx context.Context, settings json.RawMessage) (Setup, error)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Approval is one call that a host may have to decide.
+type Approval struct {
+	ToolCallID string // identity with the store: conversation, task and call
+	Task       session.TaskID
+	Name       string
+	Args       json.RawMessage
+}
+
+// Host decides calls of own tools. Approve returning nil allows the call; an error of kind user_input_required pauses the
+// turn; any other error denies the call and its text is the call's result.
+type Host interface {
+	Approve(ctx context.Context, a Approval) error
+}
+
+// Harness runs the turns of one session's main conversation. It is safe for concurrent use.
+//
+// The line of the session guards items and shown; mu guards host and subs.
+type Harness struct {
+	sess  *session.Session
+	sched *task.Scheduler
+	opts  Options
+
+	items []item // the whole transcript, decoded, in id order
+	shown string // text of the newest system entry
+
+	mu     sync.Mutex
+	host   Host
+	subs   map[session.SubmissionID][]*feed
+	failed error // the scheduler could not commit
+}
+
+// Open takes ownership of storage and loads the conversation. Nothing runs until Run. The harness closes storage.
+func Open(ctx context.Context, storage session.Storage, opts Options, mode session.SyncMode) (*Harness, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	sess, err := session.Open(ctx, storage)
+	if err != nil {
+		return nil, err
+	}
+	sess.SetSyncMode(mode)
+	h := &Harness{sess: sess, opts: opts, subs: map[session.SubmissionID][]*feed{}}
+	if err := h.load(ctx); err != nil {
+		return nil, errors.Join(err, sess.Close())
+	}
+	sess.Watch(h.committed)
+	h.sched = task.NewScheduler(sess, h.fail, h.generation(), h.toolTask())
+	return h, nil
+}
+
+// StoreID is the identity of the session's store.
+func (h *Harness) StoreID() string { return h.sess.StoreID() }
+
+// Close suspends: running work is told to stop and joined, nothing is cancelled, ownership is released.
+func (h *Harness) Close() error {
+	h.sched.Close()
+	return h.sess.Close()
+}
+
+func (h *Harness) load(ctx context.Context) error {
+	return h.sess.View(ctx, func(tx *session.Tx) error {
+		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+		if errors.Is(err, session.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("load conversation: %w", err)
+		}
+		for _, e := range slices.Backward(entries) {
+			if err := h.add(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (h *Harness) add(e session.Entry) error {
+	it, err := decodeItem(e)
+	if err != nil {
+		return err
+	}
+	h.items = append(h.items, it)
+	if it.kind == kindSystem {
+		h.shown = it.system
+	}
+	return nil
+}
+
+// committed keeps the mirror and hands events to their feeds. It runs on the line.
+func (h *Harness) committed(c session.Commit) {
+	for _, e := range c.Batch.Entries {
+		if err := h.add(e); err != nil {
+			h.fail(err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, p := range c.Published {
+		if p, ok := p.(published); ok {
+			e := at(p.event, Cursor{Store: h.sess.StoreID(), Seq: c.Seq, Index: i})
+			for _, f := range h.subs[p.sub] {
+				f.put(e)
+			}
+		}
+	}
+}
+
+// show hands an event to the feeds of a submission without a commit of its own: it tells of this process, not of the
+// record (a pause, an estimate).
+func (h *Harness) show(sub session.SubmissionID, e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.subs[sub] {
+		f.put(e)
+	}
+}
+
+// fail ends every feed: the store refused what only this process could have told.
+func (h *Harness) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed == nil {
+		h.failed = err
+	}
+	for _, feeds := range h.subs {
+		for _, f := range feeds {
+			f.end(err)
+		}
+	}
+}
+
+func (h *Harness) currentHost() Host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.host
+}
+
+func (h *Harness) subscribe(sub session.SubmissionID, f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs[sub] = append(h.subs[sub], f)
+	if h.failed != nil {
+		f.end(h.failed)
+	}
+}
+
+func (h *Harness) unsubscribe(sub session.SubmissionID, f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs[sub] = slices.DeleteFunc(h.subs[sub], func(o *feed) bool { return o == f })
+	if len(h.subs[sub]) == 0 {
+		delete(h.subs, sub)
+	}
+}

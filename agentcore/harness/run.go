@@ -1,0 +1,291 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/agentcore/task"
+	"github.com/workflowd/workflowd/internal/strictjson"
+)
+
+// Submit is one input for the model.
+type Submit struct {
+	// RequestID is the logical identity: the same id with the same content is the same turn, finished or not; with other
+	// content it is a conflict. It must not be empty.
+	RequestID string
+	Prompt    string
+	Images    []llm.Block
+	Settings  json.RawMessage // for Options.Resolve; stored, so without credentials
+}
+
+// Run submits and follows one turn. It yields the turn's events from its beginning (those of a turn that was already
+// under way, or finished, again) and ends after TurnEnd with status answered, or with one error: of kind
+// user_input_required when a call waits for a person, execution_aborted after a stop, model_error and others when the
+// turn is unanswered. Every error comes last.
+//
+// When ctx ends with cause task.ErrSuspended the work is left for the next open; any other end cancels the turn durably.
+// One host decides at a time: the newest Run's.
+func (h *Harness) Run(ctx context.Context, s Submit, host Host) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := newFeed()
+		h.mu.Lock()
+		h.host = host
+		h.mu.Unlock()
+		sub, err := h.admit(ctx, s, f)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer h.unsubscribe(sub, f)
+		h.sched.Unpark()
+		if err := h.sched.Resume(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		h.follow(ctx, sub, f, yield)
+	}
+}
+
+func (h *Harness) follow(ctx context.Context, sub session.SubmissionID, f *feed, yield func(Event, error) bool) {
+	wait := ctx
+	for {
+		events, err := f.take(wait)
+		switch {
+		case err != nil && wait == ctx && ctx.Err() != nil && !errors.Is(err, task.ErrSuspended):
+			wait = context.WithoutCancel(ctx) // stopped: the turn's end still comes, with what was spent
+			if err := h.cancel(wait, sub, context.Cause(ctx).Error()); err != nil {
+				yield(nil, err)
+				return
+			}
+			continue
+		case err != nil:
+			yield(nil, asFault(err))
+			return
+		}
+		for _, e := range events {
+			switch e := e.(type) {
+			case Paused:
+				yield(nil, e.Err)
+				return
+			case TurnEnd:
+				if e.Status == session.SubmissionAnswered {
+					yield(e, nil)
+					return
+				}
+				yield(nil, unanswered(e))
+				return
+			default:
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// unanswered is the error a turn without an answer ends in.
+func unanswered(e TurnEnd) error {
+	switch e.Reason {
+	case reasonAborted:
+		return fault.New(fault.ExecutionAborted, "the turn was stopped: %s", e.Detail)
+	case reasonModel:
+		return fault.New(fault.ModelError, "%s", e.Detail)
+	case string(fault.EmptyAnswer):
+		return fault.New(fault.EmptyAnswer, "%s", e.Detail)
+	case reasonSetup:
+		return fault.New(fault.InputValidation, "%s", e.Detail)
+	}
+	return fault.New(fault.Internal, "%s: %s", e.Reason, e.Detail)
+}
+
+// asFault gives the session's failures their kinds.
+func asFault(err error) error {
+	switch {
+	case errors.Is(err, task.ErrSuspended):
+		return &fault.Error{Kind: fault.Suspended, Message: "the host left; the turn goes on when the session is opened again", Cause: err}
+	case errors.Is(err, session.ErrStale):
+		return &fault.Error{Kind: fault.OwnerLost, Message: "another process took over this session; nothing was written here", Cause: err}
+	case fault.KindOf(err) != "":
+		return err
+	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed):
+		return &fault.Error{Kind: fault.Storage, Message: err.Error(), Cause: err}
+	}
+	return err
+}
+
+// admit finds or makes the submission, and subscribes f behind a replay of what the turn has shown so far. The receipt is
+// synced: a caller may rely on it.
+func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.SubmissionID, error) {
+	if s.RequestID == "" {
+		return 0, fault.New(fault.InputValidation, "requestId: must not be empty")
+	}
+	payload := submitted{s.Prompt, s.Images, s.Settings}
+	digest, err := strictjson.Digest(payload)
+	if err != nil {
+		return 0, fault.New(fault.InputValidation, "submission %q: %w", s.RequestID, err)
+	}
+	if id, found, err := h.attach(ctx, s.RequestID, digest, f); found || err != nil {
+		return id, asFault(err)
+	}
+	id, err := h.create(ctx, s, digest, payload, f)
+	if errors.Is(err, errExists) { // a twin of this call was faster
+		id, _, err = h.attach(ctx, s.RequestID, digest, f)
+	}
+	return id, asFault(err)
+}
+
+// errExists reports that the submission was made between looking and creating.
+var errExists = errors.New("harness: submission exists")
+
+func (h *Harness) create(ctx context.Context, s Submit, digest string, payload submitted, f *feed) (session.SubmissionID, error) {
+	setup, err := h.opts.Resolve(ctx, s.Settings)
+	if err != nil {
+		return 0, err
+	}
+	var id session.SubmissionID
+	_, err = h.sess.Commit(ctx, func(tx *session.Tx) error {
+		if _, err := tx.SubmissionByRequest(session.Root, s.RequestID); err == nil {
+			return errExists
+		} else if !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+		if err != nil {
+			return err
+		}
+		if err := tx.EnsureRoot(); err != nil {
+			return err
+		}
+		tx.Sync()
+		sub := session.Submission{Conversation: session.Root, RequestID: s.RequestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(payload)}
+		sub.ID = tx.CreateSubmission(sub)
+		id = sub.ID
+		h.subscribe(id, f)
+		switch {
+		case h.busy(tx):
+		case len(queued) > 0:
+			return h.place(tx, queued[0], nil)
+		default:
+			return h.place(tx, sub, &setup)
+		}
+		return nil
+	})
+	if err != nil {
+		h.unsubscribe(id, f)
+		return 0, err
+	}
+	return id, nil
+}
+
+// attach subscribes to a submission that exists. A held queue is released by asking again.
+func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed) (session.SubmissionID, bool, error) {
+	var id session.SubmissionID
+	found := false
+	err := h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.SubmissionByRequest(session.Root, requestID)
+		if errors.Is(err, session.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		found, id = true, sub.ID
+		if sub.Digest != digest {
+			return fault.New(fault.Conflict, "requestId %q was used for another input", requestID)
+		}
+		if err := h.replay(tx, sub, f); err != nil {
+			return err
+		}
+		h.subscribe(id, f)
+		return nil
+	})
+	return id, found, err
+}
+
+// busy reports whether a turn is under way.
+func (h *Harness) busy(tx *session.Tx) bool {
+	for _, t := range tx.LiveTasks() {
+		if t.Kind == taskGeneration {
+			return true
+		}
+	}
+	return false
+}
+
+// place puts a submission into the transcript and starts its turn. With a setup the request is prepared in the same
+// commit.
+func (h *Harness) place(tx *session.Tx, sub session.Submission, setup *Setup) error {
+	var p submitted
+	if err := json.Unmarshal(sub.Payload, &p); err != nil {
+		return err
+	}
+	if setup != nil {
+		h.showSystem(tx, *setup, sub.ID)
+	}
+	m := llm.Message{Role: llm.RoleUser}
+	if p.Prompt != "" {
+		m.Blocks = append(m.Blocks, llm.Block{Type: llm.Text, Text: p.Prompt})
+	}
+	m.Blocks = append(m.Blocks, p.Images...)
+	cutoff := tx.Append(session.Entry{Conversation: session.Root, Kind: kindUser, Model: mustJSON(m), Data: mustJSON(entryData{Submission: sub.ID})})
+	sub.Status, sub.Entry = session.SubmissionPlaced, cutoff
+	tx.PutSubmission(sub)
+	h.generate(tx, genState{Submission: sub.ID, Cutoff: cutoff}, phaseRequest)
+	return nil
+}
+
+// showSystem appends the system prompt when it is not the one shown last. It reports whether it did.
+func (h *Harness) showSystem(tx *session.Tx, setup Setup, sub session.SubmissionID) (session.EntryID, bool) {
+	if setup.System == h.shown {
+		return 0, false
+	}
+	names := make([]string, len(setup.Tools))
+	for i, t := range setup.Tools {
+		names[i] = t.Spec().Name
+	}
+	return tx.Append(session.Entry{Conversation: session.Root, Kind: kindSystem, Model: mustJSON(systemContent{setup.System}), Data: mustJSON(entryData{Submission: sub, Tools: names})}), true
+}
+
+// generate creates the next generation task. The answer's entry id is reserved now.
+func (h *Harness) generate(tx *session.Tx, g genState, phase string) session.TaskID {
+	g.Entry = tx.ReserveEntry()
+	return tx.CreateTask(session.Task{Conversation: session.Root, Kind: taskGeneration, Version: taskVersion, Status: session.TaskPending, Phase: phase, Checkpoint: mustJSON(g)})
+}
+
+// cancel marks the turn of a submission, synced. Its end comes through the feed.
+func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason string) error {
+	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
+		sub, err := tx.Submission(id)
+		if err != nil {
+			return err
+		}
+		if sub.Status == session.SubmissionQueued {
+			tx.Sync()
+			h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+			return nil
+		}
+		for _, t := range tx.LiveTasks() {
+			var g genState
+			if t.Kind != taskGeneration || json.Unmarshal(t.Checkpoint, &g) != nil || g.Submission != id || t.Abort {
+				continue
+			}
+			t.Abort, t.AbortReason = true, reason
+			tx.PutTask(t)
+			tx.Sync()
+		}
+		return nil
+	})
+	return asFault(err)
+}
+
+// settle ends a submission and publishes it.
+func (h *Harness) settle(tx *session.Tx, sub session.Submission, status session.SubmissionStatus, answer session.EntryID, reason, detail string) {
+	sub.Status, sub.Answer, sub.Reason, sub.Detail = status, answer, reason, detail
+	tx.PutSubmission(sub)
+	tx.Publish(published{sub.ID, TurnEnd{Status: status, Answer: answer, Reason: reason, Detail: detail}})
+}

@@ -1,0 +1,136 @@
+package harness
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/session"
+)
+
+// Task kinds and phases of the loop.
+const (
+	taskGeneration = "workflow.generation"
+	taskTool       = "workflow.tool"
+
+	phaseRequest = "request" // send the model request
+	phaseRetry   = "retry"   // sleep, then send
+	phaseTools   = "tools"   // every call of the round has settled
+
+	phaseApprove = "approve" // ask the host
+	phaseExecute = "execute" // the intent is committed
+)
+
+// versions of what is stored; they grow when a stored shape changes.
+const taskVersion = 1
+
+// genState is a generation's checkpoint.
+type genState struct {
+	Submission session.SubmissionID `json:"sub"`
+	Cutoff     session.EntryID      `json:"cutoff"` // the request shows entries up to here
+	Entry      session.EntryID      `json:"entry"`  // reserved for the answer: items have their ids before it is written
+	Budget     Budget               `json:"budget,omitzero"`
+	Attempt    int                  `json:"attempt,omitempty"` // resends of this very request
+	WakeAt     time.Time            `json:"wakeAt,omitzero"`   // retry: absolute
+	Failed     []usageRecord        `json:"failed,omitempty"`  // what resent attempts cost
+}
+
+// usageRecord is one bill.
+type usageRecord struct {
+	RecordID string     `json:"recordId"`
+	Origin   llm.Origin `json:"origin"`
+	Usage    llm.Usage  `json:"usage"`
+}
+
+// toolInput says which call a tool task executes.
+type toolInput struct {
+	Submission session.SubmissionID `json:"sub"`
+	Entry      session.EntryID      `json:"entry"`
+	Index      int                  `json:"index"`
+	Name       string               `json:"name"`
+}
+
+// toolState is a tool task's checkpoint: the intent.
+type toolState struct {
+	Args   json.RawMessage `json:"args"`
+	Replay string          `json:"replay"`
+}
+
+// toolOutcome is what a settled call leaves for its round.
+type toolOutcome struct {
+	Terminate bool `json:"terminate,omitempty"`
+}
+
+// entryData is the part of an entry for people and recovery.
+type entryData struct {
+	Submission session.SubmissionID `json:"sub"`
+	Usage      []usageRecord        `json:"usage,omitempty"`   // assistant: this response and failed attempts before it
+	Retry      *retryData           `json:"retry,omitempty"`   // continuation
+	Call       *callData            `json:"call,omitempty"`    // tool-result
+	Tools      []string             `json:"tools,omitempty"`   // system
+	Failure    string               `json:"failure,omitempty"` // assistant that did not end well: why
+}
+
+type retryData struct {
+	Kind    RetryKind `json:"kind"`
+	Attempt int       `json:"attempt"`
+	Most    int       `json:"most"`
+	Reason  string    `json:"reason"`
+}
+
+type callData struct {
+	Entry      session.EntryID `json:"entry"`
+	Index      int             `json:"index"`
+	Name       string          `json:"name"`
+	Code       string          `json:"code,omitempty"`
+	Details    json.RawMessage `json:"details,omitempty"`
+	DurationMS int64           `json:"durationMs,omitempty"`
+}
+
+// Codes of results that no tool gave. Source: durable kernel 3.6.
+const (
+	codeUnavailable = "tool_unavailable"
+	codeArguments   = "invalid_arguments"
+	codeInterrupted = "interrupted"
+	codeAborted     = "aborted"
+	codeDenied      = "blocked"
+	codeToolError   = "tool_error"
+)
+
+// Reasons of an unanswered submission. Source: durable kernel 3.5.
+const (
+	reasonModel   = "model_error"
+	reasonAborted = "aborted"
+	reasonFaulted = "faulted"
+	reasonSetup   = "no_model"
+)
+
+// submitted is a submission's payload.
+type submitted struct {
+	Prompt   string          `json:"prompt"`
+	Images   []llm.Block     `json:"images,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+}
+
+// liveDoc is the committed part of an answer still streaming.
+type liveDoc struct {
+	Entry  session.EntryID `json:"entry"`
+	Blocks []liveBlock     `json:"blocks"`
+}
+
+type liveBlock struct {
+	Type llm.BlockType `json:"type"`
+	Text string        `json:"text"`
+}
+
+var live = session.Doc[liveDoc]{Kind: "workflow.live", Version: 1, Scope: session.ScopeConversation, BaseEvery: deltasPerBase}
+
+var liveAt = live.At(int64(session.Root), "")
+
+func mustJSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil { // only our own plain structs come here
+		panic("harness: " + err.Error())
+	}
+	return raw
+}

@@ -1,0 +1,203 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// firstID is the first number a store hands out: Root has its own.
+const firstID = int64(Root) + 1
+
+// Session is the one owner of a store. It is safe for concurrent use: every commit and every read runs alone on a
+// first-come, first-served line.
+//
+// line guards all other fields; whoever holds it owns them.
+type Session struct {
+	mode    SyncMode
+	line    chan struct{} // capacity 1: a send takes the line, a receive returns it
+	storage Storage
+	state   State
+	live    map[TaskID]Task // every task that is not terminal
+	docs    map[Address]docMeta
+	broken  error // why nothing works any more: closed, poisoned, stale
+	watch   []func(Commit)
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// SyncMode decides which commits wait for the disk.
+type SyncMode int
+
+// Auto syncs what drafts ask for; Relaxed syncs nothing (kill-safe only); Strict syncs every commit.
+const (
+	Auto SyncMode = iota
+	Relaxed
+	Strict
+)
+
+// SetSyncMode chooses the mode. Call it before the session is shared.
+func (s *Session) SetSyncMode(m SyncMode) { s.mode = m }
+
+// Commit is what listeners see of a commit: the batch as stored and the publications drafted with it, in order.
+type Commit struct {
+	Seq       Seq
+	Batch     *Batch
+	Published []any
+}
+
+// Open takes ownership of storage and loads the live tasks. The session closes storage, also when Open fails.
+func Open(ctx context.Context, storage Storage) (*Session, error) {
+	state, err := storage.Acquire(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("acquire session store: %w", err), storage.Close())
+	}
+	state.NextID = max(state.NextID, firstID)
+	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state, live: map[TaskID]Task{}, docs: map[Address]docMeta{}}
+	tasks, err := storage.Tasks(TaskQuery{Live: true})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("load live tasks: %w", err), storage.Close())
+	}
+	for _, t := range tasks {
+		s.live[t.ID] = t
+	}
+	return s, nil
+}
+
+// StoreID is the identity of the store, the same over every reopen.
+func (s *Session) StoreID() string { return s.state.StoreID }
+
+// Epoch is this owner's number; it grows with every open.
+func (s *Session) Epoch() int64 { return s.state.Epoch }
+
+// Watch adds a listener. It is called on the line, in commit order, right after a commit is adopted; it must be quick,
+// must not call the session, and must not keep the batch's slices for writing. Call Watch before the session is shared.
+func (s *Session) Watch(f func(Commit)) { s.watch = append(s.watch, f) }
+
+// Commit runs fn on the line and commits what it drafted, atomically. ctx ends only the wait for the line: an admitted
+// commit is never half done. An error of fn rolls everything back and leaves the session usable; an unknown failure of
+// the store poisons it. fn must not block on anything that needs another commit. A draft without writes is not stored
+// and its publications are dropped.
+func (s *Session) Commit(ctx context.Context, fn func(*Tx) error) (Seq, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	tx := &Tx{s: s, batch: Batch{Epoch: s.state.Epoch}, next: s.state.NextID}
+	err := fn(tx)
+	tx.closed = true
+	if err == nil {
+		err = tx.err
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !tx.wrote {
+		return s.state.Seq, nil
+	}
+	b := &tx.batch
+	b.Seq, b.NextID = s.state.Seq+1, tx.next
+	switch s.mode {
+	case Auto:
+	case Relaxed:
+		b.Durability = Fast
+	case Strict:
+		b.Durability = Synced
+	}
+	if err := s.storage.Commit(b); err != nil {
+		switch {
+		case errors.Is(err, ErrStale):
+			s.broken = err
+		case !errors.Is(err, ErrNoEffect):
+			s.broken = fmt.Errorf("%w: %w", ErrPoisoned, err)
+			return 0, s.broken
+		}
+		return 0, err
+	}
+	s.adopt(tx)
+	return b.Seq, nil
+}
+
+// View runs fn on the line for reading. Writes drafted by fn are refused. fn may subscribe to things: no commit happens
+// while it runs.
+func (s *Session) View(ctx context.Context, fn func(*Tx) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	tx := &Tx{s: s, next: s.state.NextID, readOnly: true}
+	err := fn(tx)
+	tx.closed = true
+	if err == nil {
+		err = tx.err
+	}
+	return err
+}
+
+// Close waits for the commit under way and releases the store. Nothing is cancelled: what is unfinished is found again
+// by the next Open. A second Close returns the first one's error.
+func (s *Session) Close() error {
+	s.closeOnce.Do(func() {
+		s.line <- struct{}{}
+		if s.broken == nil {
+			s.broken = ErrClosed
+		}
+		s.closeErr = s.storage.Close()
+		s.leave()
+	})
+	return s.closeErr
+}
+
+func (s *Session) enter(ctx context.Context) error {
+	select {
+	case s.line <- struct{}{}:
+	default:
+		select {
+		case s.line <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if s.broken != nil {
+		err := s.broken
+		s.leave()
+		return err
+	}
+	return nil
+}
+
+func (s *Session) leave() { <-s.line }
+
+func (s *Session) adopt(tx *Tx) {
+	s.state.Seq, s.state.NextID = tx.batch.Seq, tx.batch.NextID
+	for _, t := range tx.batch.Tasks {
+		if t.Status == TaskTerminal {
+			delete(s.live, t.ID)
+		} else {
+			s.live[t.ID] = t
+		}
+	}
+	for _, w := range tx.batch.Documents {
+		s.docs[w.Address] = s.docs[w.Address].after(w)
+		if w.Retire {
+			delete(s.docs, w.Address)
+		}
+	}
+	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published}
+	for _, f := range s.watch {
+		f(c)
+	}
+}
+
+// liveTasks returns the live tasks in id order.
+func (s *Session) liveTasks() []Task {
+	out := make([]Task, 0, len(s.live))
+	for _, t := range s.live {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Task) int { return int(a.ID - b.ID) })
+	return out
+}

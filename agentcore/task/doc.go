@@ -1,0 +1,12 @@
+// Package task runs durable state machines on a session.
+//
+// A Definition names phases. A phase does work and ends by committing the next state of its task together with whatever
+// it writes; "running" is a fact of this process and is never stored, so a task found at open is simply eligible again.
+//
+//	pending ──run──▶ (phase) ──Continue──▶ pending
+//	                    ├─────Wait──────▶ waiting ──all of On settled──▶ pending
+//	                    └─────Settle────▶ terminal          (with live owned work: completing ──drained──▶ terminal)
+//	cancel mark: running phase stopped and joined, owned work drained bottom-up, then the abort phase, then terminal
+//
+// The Scheduler starts invocations; one loop goroutine owns its state and ends when nothing is left to do.
+package task
