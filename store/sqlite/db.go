@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/workflowd/workflowd/internal/faultpoint"
+)
+
+// Durability is what a commit promises when it returns.
+type Durability int
+
+// Fast survives a killed process; Synced survives a power loss too, and takes every earlier commit of the file with it.
+// Source: design "Ten rules" 4.
+const (
+	Fast Durability = iota
+	Synced
+)
+
+// The durable edges of this package.
+var (
+	beforeCommit = faultpoint.New("sqlite.commit.before")
+	afterCommit  = faultpoint.New("sqlite.commit.after")
+)
+
+// Options of Open. The zero value opens a database without tables and takes its lock.
+type Options struct {
+	Schema   *Schema // applied at open; nil = none
+	PageSize int     // of a new file, a power of two from 512 to 65536; 0 = DefaultPageSize. Bytes
+	Lock     *Lock   // taken before with LockOwner(path), given to the DB; nil = Open takes it
+	MustOpen bool    // the file must exist: fs.ErrNotExist instead of a new one
+}
+
+// DB is a database file with its owner's only writing connection. It belongs to one goroutine at a time.
+type DB struct {
+	Tx         // outside a transaction each Exec is a commit of its own
+	path       string
+	lock       *Lock
+	fresh      *newborn // not nil when this DB created the file
+	durability Durability
+	broken     error // why nothing works any more
+}
+
+// Open takes the owner lock of path (its directory is created), creates the file from the schema's template when there is
+// none, connects, and applies missing migrations. Errors: *ErrLocked, *ErrUnwritable, ErrNewer, ErrForeign,
+// ErrNotDatabase, ErrPathTooLong, ErrDiskFull. On an error nothing stays open; a Lock in o is freed too.
+func Open(path string, o Options) (_ *DB, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open database %q: %w", path, err)
+		}
+	}()
+	db := &DB{lock: o.Lock}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.release())
+		}
+	}()
+	full, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	made, err := makeParents(full)
+	if err != nil {
+		return nil, err
+	}
+	if db.lock == nil {
+		if db.lock, err = lockResolved(full); err != nil {
+			return nil, err
+		}
+	} else if db.lock.path != full {
+		return nil, fmt.Errorf("the lock given is for %q", db.lock.path)
+	}
+	switch info, statErr := os.Stat(full); {
+	case errors.Is(statErr, os.ErrNotExist) && !o.MustOpen:
+		if db.fresh, err = create(full, made, o); err != nil {
+			return nil, err
+		}
+	case statErr != nil:
+		return nil, classify(full, statErr)
+	case info.IsDir():
+		return nil, fmt.Errorf("%w: it is a directory", ErrNotDatabase)
+	case info.Size() == 0 && o.MustOpen:
+		return nil, fmt.Errorf("%w: the file is empty", ErrNotDatabase)
+	case info.Size() == 0: // what a power loss leaves of a file that never had a synced commit
+		if db.fresh, err = create(full, made, o); err != nil {
+			return nil, err
+		}
+	}
+	db.path = full
+	if db.conn, err = connect(full, ownerQuery); err != nil {
+		return nil, err
+	}
+	return db, db.prepareOwner(o.Schema)
+}
+
+// ownerQuery: one goroutine at a time uses the connection, so SQLite need not lock it.
+var ownerQuery = fmt.Sprintf("_mutex=no&_foreign_keys=1&_busy_timeout=%d", BusyTimeout.Milliseconds())
+
+func (db *DB) prepareOwner(schema *Schema) error {
+	mode := ""
+	err := db.conn.query("PRAGMA journal_mode=WAL", nil, func(r *Row) error { mode = r.Text(0); return nil })
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("journal mode is %q: the file system does not support a write-ahead log", mode)
+	}
+	if schema == nil || db.fresh != nil {
+		return nil // a new file came with the schema in its template
+	}
+	return schema.migrate(db.conn)
+}
+
+// Path returns the absolute path of the file.
+func (db *DB) Path() string { return db.path }
+
+// Transact runs fn in one transaction and commits it with durability d: all of it is written or nothing. An error of fn
+// rolls back and is returned as it is. ErrUnknownEffect marks a commit that may or may not have reached the disk; after
+// any failure other than fn's own the caller should close the DB.
+func (db *DB) Transact(d Durability, fn func(*Tx) error) error {
+	if err := db.begin(d); err != nil {
+		return err
+	}
+	if err := fn(&db.Tx); err != nil {
+		return db.rollback(err)
+	}
+	return db.commit()
+}
+
+func (db *DB) begin(d Durability) error {
+	if db.broken != nil {
+		return db.broken
+	}
+	if db.conn == nil {
+		return ErrClosed
+	}
+	if d != db.durability {
+		mode := "PRAGMA synchronous=NORMAL"
+		if d == Synced {
+			mode = "PRAGMA synchronous=FULL"
+		}
+		if err := db.conn.script(mode); err != nil {
+			return err
+		}
+		db.durability = d
+	}
+	if d == Synced && db.fresh != nil {
+		if err := db.fresh.sync(); err != nil {
+			return classify(db.path, err)
+		}
+	}
+	_, err := db.conn.exec("BEGIN IMMEDIATE", nil)
+	return err
+}
+
+func (db *DB) commit() error {
+	beforeCommit.Hit()
+	if _, err := db.conn.exec("COMMIT", nil); err != nil {
+		if !errors.Is(err, ErrDiskFull) { // the commit record is the last thing written: without room there is none
+			err = fmt.Errorf("%w: %w", ErrUnknownEffect, err)
+		}
+		return db.rollback(err)
+	}
+	afterCommit.Hit()
+	return nil
+}
+
+// rollback ends the transaction because of cause. A rollback that fails breaks the DB; nothing is written then either.
+func (db *DB) rollback(cause error) error {
+	if db.conn.raw.AutoCommit() {
+		return cause // SQLite rolled back by itself
+	}
+	if _, err := db.conn.exec("ROLLBACK", nil); err != nil {
+		db.broken = fmt.Errorf("%w: rollback: %w", ErrClosed, err)
+		return errors.Join(cause, db.broken)
+	}
+	return cause
+}
+
+// Checkpoint moves the write-ahead log into the file and truncates it. Readers may make it do less; that is no error.
+func (db *DB) Checkpoint() error {
+	if db.conn == nil {
+		return ErrClosed
+	}
+	return db.conn.query("PRAGMA wal_checkpoint(TRUNCATE)", nil, func(*Row) error { return nil })
+}
+
+// CopyTo writes a consistent, compacted and synced copy, what is in the write-ahead log included, to a path that must not
+// exist. Source: P-322, P-323.
+func (db *DB) CopyTo(path string) error {
+	if db.conn == nil {
+		return ErrClosed
+	}
+	full, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(full); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("copy to %q: %w", path, errors.Join(os.ErrExist, err))
+	}
+	if _, err := db.conn.exec("VACUUM INTO ?", []any{full}); err != nil {
+		return fmt.Errorf("copy to %q: %w", path, classify(full, err))
+	}
+	if err := syncFile(full); err != nil {
+		return fmt.Errorf("copy to %q: %w", path, err)
+	}
+	return syncFile(filepath.Dir(full))
+}
+
+// Close truncates the write-ahead log, closes the file and gives the owner lock back. A second Close does nothing.
+func (db *DB) Close() error {
+	if db.conn == nil {
+		return nil
+	}
+	err := errors.Join(db.Checkpoint(), db.release())
+	if err != nil {
+		return fmt.Errorf("close database: %w", err)
+	}
+	return nil
+}
+
+// release lets go of everything that is held, in the reverse order of taking it.
+func (db *DB) release() error {
+	var errs []error
+	if db.conn != nil {
+		errs = append(errs, db.conn.close())
+		db.conn = nil
+	}
+	if db.fresh != nil {
+		errs = append(errs, db.fresh.close())
+		db.fresh = nil
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Unlock())
+		db.lock = nil
+	}
+	return errors.Join(errs...)
+}

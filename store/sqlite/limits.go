@@ -1,0 +1,21 @@
+package sqlite
+
+import "time"
+
+// The numbers of this package.
+const (
+	// BusyTimeout bounds the wait for another process's short lock on the file (a checkpoint, a reader that recovers).
+	BusyTimeout = 5 * time.Second
+	// DefaultPageSize is used where Options.PageSize is 0. Bytes.
+	DefaultPageSize = 4096
+	// GroupMost is how many submissions one shared commit takes: it bounds how long the first of them waits for the last.
+	GroupMost = 256
+	// windowsPlainPath is the longest path Windows takes without the \\?\ prefix: 260 minus room for an 8.3 name, which
+	// also leaves room for the -wal, -shm and .lock suffixes. Bytes.
+	windowsPlainPath = 248
+	// unixMostPath is the longest absolute path SQLite's unix VFS opens. Bytes. Source: os_unix.c MAX_PATHNAME less its
+	// room for "-journal".
+	unixMostPath = 512 - 8
+	// holderMost bounds what is read of a lock file. Bytes.
+	holderMost = 4096
+)
