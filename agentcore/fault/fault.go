@@ -29,6 +29,7 @@ const (
 	NotFound          Kind = "not_found"           // the named thing does not exist
 	Conflict          Kind = "conflict"            // the request contradicts a recorded fact
 	Internal          Kind = "internal"            // a defect of ours
+	Interrupted       Kind = "interrupted"         // an effect was cut off; its outcome is unknown
 )
 
 // Error is a failure with a kind. The zero value is not useful. Message says what and where in one line and may be shown

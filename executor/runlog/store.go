@@ -1,0 +1,111 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+)
+
+// Durability is what a commit promises when it returns.
+type Durability int
+
+// Fast survives a killed process; Synced survives a power loss too. Source: design "Ten rules" 4.
+const (
+	Fast Durability = iota
+	Synced
+)
+
+// Errors of a Store. Nothing was written when one of these is returned. After any other error of Commit the effect is
+// unknown: the owner stops and reads the store again.
+var (
+	// ErrStale reports that another owner's epoch is in force.
+	ErrStale = errors.New("runlog: another owner took over")
+	// ErrNotFound reports a record that does not exist.
+	ErrNotFound = errors.New("runlog: not found")
+	// ErrExists reports a start whose request id is taken.
+	ErrExists = errors.New("runlog: the request id is taken")
+	// ErrResolved reports an answer to a request that is no longer open.
+	ErrResolved = errors.New("runlog: the request is resolved")
+	// ErrDefinition reports a definition that is stored with another fingerprint.
+	ErrDefinition = errors.New("runlog: the version is registered with another graph")
+	// ErrClosed reports use after Close.
+	ErrClosed = errors.New("runlog: closed")
+)
+
+// Batch is one atomic commit about one run. Commit sets Seq of each event; an event whose Source is known already is
+// dropped and keeps Seq 0.
+type Batch struct {
+	Run        RunID
+	Epoch      int64
+	Durability Durability
+	Create     *Run // a new run, ErrExists when its request id is taken
+	Change     *RunChange
+	Cancel     bool // sets CancelRequested and leaves the rest
+	Nodes      []Node
+	Events     []Event
+	Open       []Request    // ignored when the id exists
+	Resolve    *Resolution  // ErrResolved when the request is not open
+	Withdraw   []Resolution // those that are still open
+	Effects    []Effect     // upsert by node and key
+	Signal     *Signal      // ignored when the id exists
+	Consume    []string     // signal ids
+	Usage      []UsageRecord
+}
+
+// State is what a Store knows at open.
+type State struct {
+	StoreID string // identity of the store, minted when it was created
+	Epoch   int64  // this owner's epoch: one more than any before
+}
+
+// Store keeps runs. Commits about one run come one at a time, of different runs at the same time; reads at any time, and
+// see every commit that returned. Implementations: Memory (the specification) and store/runstore.
+type Store interface {
+	// Acquire starts ownership: it raises the epoch. It is called once, before anything else.
+	Acquire(ctx context.Context) (State, error)
+	// Commit writes the batch whole or not at all. It is not cancelled half-way.
+	Commit(b *Batch) error
+
+	Run(id RunID) (Run, error)
+	RunByRequest(workflow, requestID string) (Run, error)
+	// Runs returns matching runs, newest first.
+	Runs(q RunQuery) ([]Run, error)
+	// Nodes returns the records of a run in the order in which they were first written.
+	Nodes(id RunID) ([]Node, error)
+	// Events returns events after a number, at most limit (0 = all), in order.
+	Events(id RunID, after Seq, limit int) ([]Event, error)
+	// Chunks returns the chunk events of one visit after a number, at most limit (0 = all), in order, retracted ones
+	// included. Auxiliary ones are included too.
+	Chunks(id RunID, key NodeKey, after Seq, limit int) ([]Event, error)
+	Request(id string) (Request, error)
+	// Requests returns matching requests, oldest first.
+	Requests(q RequestQuery) ([]Request, error)
+	Effects(id RunID, key NodeKey) ([]Effect, error)
+	// Signals returns the unread signals of a run, oldest first.
+	Signals(id RunID) ([]Signal, error)
+	Usage(id RunID) ([]UsageRecord, error)
+	// PutDefinition stores d, or checks that it is stored with the same fingerprint: ErrDefinition. With replace it
+	// overwrites.
+	PutDefinition(d Definition, replace bool) error
+	// Definitions returns all, by name and version.
+	Definitions() ([]Definition, error)
+	Close() error
+}
+
+// RunQuery selects runs. Zero fields do not filter.
+type RunQuery struct {
+	Status       []RunStatus
+	Workflow     string
+	Version      int
+	Conversation string
+	Project      string
+	Before       RunID // only runs older than this one
+	Limit        int
+}
+
+// RequestQuery selects requests. Zero fields do not filter.
+type RequestQuery struct {
+	Status       []RequestStatus
+	Run          RunID
+	Conversation string
+	Limit        int
+}

@@ -1,0 +1,99 @@
+package workflow
+
+import (
+	"iter"
+	"time"
+)
+
+// Node computes one value. Run may be entered again after a crash, a pause or a failure with attempts left; an effect
+// that must not repeat goes through Once. Run must return soon after ctx is done.
+type Node[In, Out any] interface {
+	Info() NodeInfo
+	Run(ctx NodeContext, in In) (Out, error)
+}
+
+// StreamNode delivers chunks while it works and then folds the committed ones into its value.
+type StreamNode[In, Chunk, Out any] interface {
+	Info() NodeInfo
+	// Stream yields chunks; an error is last and ends the attempt. The caller pulls, which is the backpressure; it stops
+	// pulling to end the stream.
+	Stream(ctx NodeContext, in In) iter.Seq2[Chunk, error]
+	// Finalize is a pure function of the input and of all chunks that count for the node, in commit order.
+	Finalize(ctx NodeContext, in In, chunks iter.Seq[Chunk]) (Out, error)
+}
+
+// NodeInfo describes a node. Only Name is required.
+type NodeInfo struct {
+	Name        string // unique in its workflow: letters, digits, "_", "-", "."
+	Type        string // what a console draws: "agent", "input"; "" = a function
+	Description string
+	// Version distinguishes behaviours of one name. A run whose finished node has another version does not continue.
+	Version int
+	// Resumes says that a new attempt goes on behind the committed chunks (Committed) instead of starting over.
+	Resumes bool
+	// SessionKey names the durable session that the node owns, "" = none. Equal keys in one workflow are refused.
+	SessionKey string
+	// Attempts bounds how often a failing node is entered; 0 and 1 mean once. Crashes and pauses do not count.
+	Attempts int
+	// Backoff is the wait before the second attempt; it doubles for each further one.
+	Backoff time.Duration
+}
+
+// NodeOption changes the description of a node made by Func or StreamFunc.
+type NodeOption func(*NodeInfo)
+
+// ResumeAfterCrash keeps the chunks of an interrupted attempt. The next attempt reads them with Committed and goes on
+// behind them. Without it they are retracted and the node starts over.
+func ResumeAfterCrash() NodeOption { return func(i *NodeInfo) { i.Resumes = true } }
+
+// Retry lets a failing node be entered up to attempts times, waiting backoff, then twice as long each time.
+func Retry(attempts int, backoff time.Duration) NodeOption {
+	return func(i *NodeInfo) { i.Attempts, i.Backoff = attempts, backoff }
+}
+
+// Func returns a node called name that runs fn.
+func Func[In, Out any](name string, fn func(NodeContext, In) (Out, error), options ...NodeOption) Node[In, Out] {
+	return funcNode[In, Out]{describe(name, options), fn}
+}
+
+// StreamFunc returns a stream node called name that delivers what stream yields and ends in what finalize folds.
+func StreamFunc[In, Chunk, Out any](
+	name string,
+	stream func(NodeContext, In) iter.Seq2[Chunk, error],
+	finalize func(NodeContext, In, iter.Seq[Chunk]) (Out, error),
+	options ...NodeOption,
+) StreamNode[In, Chunk, Out] {
+	return streamFuncNode[In, Chunk, Out]{describe(name, options), stream, finalize}
+}
+
+func describe(name string, options []NodeOption) NodeInfo {
+	info := NodeInfo{Name: name}
+	for _, option := range options {
+		option(&info)
+	}
+	return info
+}
+
+type funcNode[In, Out any] struct {
+	info NodeInfo
+	fn   func(NodeContext, In) (Out, error)
+}
+
+func (n funcNode[In, Out]) Info() NodeInfo                          { return n.info }
+func (n funcNode[In, Out]) Run(ctx NodeContext, in In) (Out, error) { return n.fn(ctx, in) }
+
+type streamFuncNode[In, Chunk, Out any] struct {
+	info     NodeInfo
+	stream   func(NodeContext, In) iter.Seq2[Chunk, error]
+	finalize func(NodeContext, In, iter.Seq[Chunk]) (Out, error)
+}
+
+func (n streamFuncNode[In, Chunk, Out]) Info() NodeInfo { return n.info }
+
+func (n streamFuncNode[In, Chunk, Out]) Stream(ctx NodeContext, in In) iter.Seq2[Chunk, error] {
+	return n.stream(ctx, in)
+}
+
+func (n streamFuncNode[In, Chunk, Out]) Finalize(ctx NodeContext, in In, chunks iter.Seq[Chunk]) (Out, error) {
+	return n.finalize(ctx, in, chunks)
+}
