@@ -6,6 +6,7 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/prompt"
 )
 
 // response is all that the next step of a turn depends on, once a model request has ended.
@@ -74,11 +75,11 @@ func next(b Budget, r response) decision {
 }
 
 func died(b Budget, r response) decision {
-	act, prompt := resend, promptNone
+	act, words := resend, promptNone
 	if r.produced {
-		act, prompt = carryOn, promptDropped
+		act, words = carryOn, promptDropped
 	}
-	d := spend(b, Dropped, act, prompt, r.err.Error(),
+	d := spend(b, Dropped, act, words, r.err.Error(),
 		fmt.Sprintf("the model's stream was cut off %d times: %v", MaxConnection+1, r.err))
 	if d.act != fail {
 		d.delay = backoff(d.attempt, r.err.RetryAfter)
@@ -86,10 +87,75 @@ func died(b Budget, r response) decision {
 	return d
 }
 
-func spend(b Budget, kind RetryKind, act action, prompt promptKind, reason, exhausted string) decision {
+func spend(b Budget, kind RetryKind, act action, words promptKind, reason, exhausted string) decision {
 	after, attempt, most, ok := b.spend(kind)
 	if !ok {
 		return decision{act: fail, failure: fault.ModelError, reason: exhausted}
 	}
-	return decision{act: act, kind: kind, prompt: prompt, budget: after, attempt: attempt, most: most, reason: reason}
+	return decision{act: act, kind: kind, prompt: words, budget: after, attempt: attempt, most: most, reason: reason}
+}
+
+// Budget counts consecutive failures of a turn. A complete response resets it; text and reopening do not. The zero value
+// is a full budget. It is a value: spending returns a new one.
+type Budget struct {
+	Connection int `json:"connection,omitempty"`
+	Length     int `json:"length,omitempty"`
+	Empty      int `json:"empty,omitempty"`
+	LostCalls  int `json:"lostCalls,omitempty"` // calls that went missing, for the final message
+}
+
+// spend takes one attempt of kind. ok is false when none is left; attempt and most are what a retry row shows.
+func (b Budget) spend(kind RetryKind) (after Budget, attempt, most int, ok bool) {
+	switch kind {
+	case Length:
+		if b.Length >= MaxLength {
+			return b, b.Length, MaxLength, false
+		}
+		b.Length++
+		return b, b.Length, MaxLength, true
+	case Dropped, Recovery, LostCall:
+	}
+	if b.Connection >= MaxConnection {
+		return b, b.Connection, MaxConnection, false
+	}
+	b.Connection++
+	return b, b.Connection, MaxConnection, true
+}
+
+// backoff returns the wait before attempt (from 1). A wait named by the server wins, up to the cap.
+func backoff(attempt int, retryAfter time.Duration) time.Duration {
+	if retryAfter > 0 {
+		return min(retryAfter, MaxBackoff)
+	}
+	d := BaseBackoff
+	for range attempt - 1 {
+		if d *= 2; d >= MaxBackoff {
+			return MaxBackoff
+		}
+	}
+	return d
+}
+
+// promptKind names the continuation prompts.
+type promptKind int
+
+const (
+	promptNone promptKind = iota
+	promptDropped
+	promptLength
+	promptLostCall
+	promptEmpty
+)
+
+func (p promptKind) text(visible bool) string {
+	switch p {
+	case promptLength:
+		return prompt.ContinueLength()
+	case promptLostCall:
+		return prompt.ContinueLostCall()
+	case promptEmpty:
+		return prompt.ContinueEmpty()
+	case promptNone, promptDropped:
+	}
+	return prompt.ContinueDropped(visible)
 }
