@@ -32,8 +32,8 @@ type Run struct {
 	Reason          string            `json:"reason,omitempty"` // of blocked, paused, aborted
 	CancelRequested bool              `json:"cancelRequested,omitempty"`
 	Failure         *workflow.Failure `json:"failure,omitempty"`
-	Result          NodeKey           `json:"-"`                // where the output is recorded; the zero key = nowhere
-	Output          json.RawMessage   `json:"output,omitempty"` // filled in by the store from Result
+	Result          NodeKey           `json:"-"`                // where the output is recorded; zero in a success = the input
+	Output          json.RawMessage   `json:"output,omitempty"` // of a success; filled in by the store from Result
 	WakeAt          time.Time         `json:"wakeAt,omitzero"`
 	StartedAt       time.Time         `json:"startedAt,omitzero"`
 	FinishedAt      time.Time         `json:"finishedAt,omitzero"`
