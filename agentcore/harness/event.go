@@ -9,15 +9,24 @@ import (
 )
 
 // Event is one thing that happened in a turn. The sum is closed. Every event left after the commit named by its Cursor.
-type Event interface{ isEvent() }
+// Type is its name on the wire.
+type Event interface {
+	Type() string
+	At() Cursor
+	isEvent()
+}
 
 // Cursor says where in the session an event comes from: the store, its commit, and the place among that commit's events.
-// Events made again after a restart carry the commit that was newest then.
+// An event told again from the record carries the commit that was newest then and a negative Index: it is not what that
+// commit showed, and a reader knows it by its Place or id.
 type Cursor struct {
 	Store string
 	Seq   session.Seq
 	Index int
 }
+
+// At returns the cursor.
+func (c Cursor) At() Cursor { return c }
 
 // Place is where streamed text belongs: block Block of entry Entry, from byte Offset on. It is the same live, after a
 // restart and in history, so a reader that knows what it has can drop what it knows.
@@ -119,14 +128,63 @@ type TurnEnd struct {
 	Detail string
 }
 
+// Plan is the start or the end of a plan: what a turn in plan mode wrote behind its last tool call. Wire name plan.
+type Plan struct {
+	Cursor
+	Phase    Phase
+	Revision int    // from 1
+	Text     string // End
+}
+
+// PlanApproval is the outcome of a plan's approval. Wire name approval.
+type PlanApproval struct {
+	Cursor
+	RequestID    string
+	Revision     int
+	Approved     bool
+	Instructions string // what a refusal came with
+}
+
 func (TextDelta) isEvent()     {}
 func (ThinkingDelta) isEvent() {}
 func (Tool) isEvent()          {}
 func (Retry) isEvent()         {}
 func (ContextUsage) isEvent()  {}
+func (Plan) isEvent()          {}
+func (PlanApproval) isEvent()  {}
 func (UsageReport) isEvent()   {}
 func (Paused) isEvent()        {}
 func (TurnEnd) isEvent()       {}
+
+// Type returns "text_delta".
+func (TextDelta) Type() string { return "text_delta" }
+
+// Type returns "thinking_delta".
+func (ThinkingDelta) Type() string { return "thinking_delta" }
+
+// Type returns "tool".
+func (Tool) Type() string { return "tool" }
+
+// Type returns "retry".
+func (Retry) Type() string { return "retry" }
+
+// Type returns "context_usage".
+func (ContextUsage) Type() string { return "context_usage" }
+
+// Type returns "plan".
+func (Plan) Type() string { return "plan" }
+
+// Type returns "approval".
+func (PlanApproval) Type() string { return "approval" }
+
+// Type returns "usage".
+func (UsageReport) Type() string { return "usage" }
+
+// Type returns "paused".
+func (Paused) Type() string { return "paused" }
+
+// Type returns "turn_end".
+func (TurnEnd) Type() string { return "turn_end" }
 
 // published is an event on its way from a commit to the subscribers of a submission.
 type published struct {
@@ -153,6 +211,12 @@ func at(e Event, c Cursor) Event {
 		e.Cursor = c
 		return e
 	case UsageReport:
+		e.Cursor = c
+		return e
+	case Plan:
+		e.Cursor = c
+		return e
+	case PlanApproval:
 		e.Cursor = c
 		return e
 	case Paused:

@@ -80,7 +80,7 @@ func merge(last *Event, e Event) bool {
 			*last = l
 			return true
 		}
-	case Tool, Retry, ContextUsage, UsageReport, Paused, TurnEnd:
+	case Tool, Retry, ContextUsage, Plan, PlanApproval, UsageReport, Paused, TurnEnd:
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ import (
 // replay gives f what a turn has shown so far, from the record alone: its entries, the committed part of an answer under
 // way, and its end. It runs on the line, so that live events follow without a gap or a repeat.
 func (h *Harness) replay(tx *session.Tx, sub session.Submission, f *feed) error {
-	r := replayer{f: f, cursor: Cursor{Store: tx.StoreID(), Seq: tx.Seq() - 1}}
+	r := replayer{f: f, cursor: Cursor{Store: tx.StoreID(), Seq: tx.Seq() - 1, Index: -1}}
 	if sub.Entry != 0 {
 		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, From: sub.Entry})
 		if err != nil {
@@ -42,7 +43,7 @@ type replayer struct {
 
 func (r *replayer) put(e Event) {
 	r.f.put(at(e, r.cursor))
-	r.cursor.Index++
+	r.cursor.Index--
 }
 
 func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
@@ -121,3 +122,59 @@ func (r *replayer) live(tx *session.Tx, sub session.SubmissionID) error {
 	}
 	return nil
 }
+
+// Answer is what a turn said.
+type Answer struct {
+	Entry session.EntryID // the entry that answered, 0 while there is none
+	Text  string          // what was said behind the last tool call, continuations included
+}
+
+// AnswerOf reads the answer of a submission from the record. An unknown or unanswered one gives a zero Entry.
+func (h *Harness) AnswerOf(ctx context.Context, requestID string) (Answer, error) {
+	var a Answer
+	err := h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.SubmissionByRequest(session.Root, requestID)
+		if err != nil {
+			return err
+		}
+		if sub.Status != session.SubmissionAnswered {
+			return nil
+		}
+		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, From: sub.Entry, To: sub.Answer})
+		if err != nil {
+			return err
+		}
+		a.Entry = sub.Answer
+		for _, e := range slices.Backward(entries) {
+			if err := a.add(e, sub.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return a, asFault(err)
+}
+
+func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
+	switch e.Kind {
+	case kindToolResult:
+		a.Text = ""
+	case kindAssistant:
+		var d entryData
+		var m llm.Message
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		if d.Submission != sub {
+			return nil
+		}
+		if err := json.Unmarshal(e.Model, &m); err != nil {
+			return err
+		}
+		a.Text += m.Text()
+	}
+	return nil
+}
+
+// Session is the kernel under the harness, for documents of the layers above.
+func (h *Harness) Session() *session.Session { return h.sess }

@@ -125,7 +125,7 @@ func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.Submiss
 		return 0, fault.New(fault.InputValidation, "requestId: must not be empty")
 	}
 	payload := submitted{s.Prompt, s.Images, s.Settings}
-	digest, err := strictjson.Digest(payload)
+	digest, err := strictjson.Digest(submitted{Prompt: s.Prompt, Images: s.Images}) // settings may change between attempts
 	if err != nil {
 		return 0, fault.New(fault.InputValidation, "submission %q: %w", s.RequestID, err)
 	}

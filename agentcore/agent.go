@@ -1,0 +1,154 @@
+package agentcore
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"sync"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/harness"
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/permission"
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/agentcore/task"
+	"github.com/workflowd/workflowd/internal/ids"
+	"github.com/workflowd/workflowd/store/sessionstore"
+)
+
+// ErrSuspend is the cause that makes the end of Run's context a suspension: context.WithCancelCause, cancel(ErrSuspend).
+// Unfinished work is then left as it is and goes on when the session is opened again. Any other cause stops the turn for
+// good.
+var ErrSuspend = task.ErrSuspended
+
+// Agent is one session with its model and tools. It is safe for concurrent use; turns run one after another.
+type Agent struct {
+	opts     Options
+	provider llm.Provider
+	h        *harness.Harness
+
+	mu     sync.Mutex
+	places map[string]*place // tools by where they act; guarded by mu
+}
+
+// New opens the session and takes ownership of it. Unfinished turns rest until Run names them again. Errors: kinds
+// input_validation, unsupported, session_busy (another owner, named), storage.
+func New(ctx context.Context, opts Options) (*Agent, error) {
+	provider, err := opts.provider()
+	if err != nil {
+		return nil, err
+	}
+	storage, err := open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{opts: opts, provider: provider, places: map[string]*place{}}
+	if a.h, err = harness.Open(ctx, storage, harness.Options{Resolve: a.resolve}, opts.Sync); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func open(ctx context.Context, opts Options) (session.Storage, error) {
+	if opts.DatabasePath == "" {
+		return session.NewMemory(), nil
+	}
+	return sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{})
+}
+
+// SessionID is the identity of the session's store.
+func (a *Agent) SessionID() string { return a.h.StoreID() }
+
+// Close suspends what is running and releases the session. Unfinished work is found again when the store is reopened.
+func (a *Agent) Close() error {
+	err := a.h.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.places {
+		p.close()
+	}
+	clear(a.places)
+	return err
+}
+
+// turn is one Run.
+type turn struct {
+	requestID string
+	prompt    string
+	images    []llm.Block
+	settings  json.RawMessage
+	mode      permission.Mode
+	host      Host
+}
+
+// Run executes one turn, or tells it again: a repeated RequestID replays what the record holds and goes on from there,
+// without asking model or tools twice. Events come after the commit that holds them. The sequence ends after TurnEnd, or
+// with one error, which is last: kinds user_input_required (paused; repeat the RequestID to go on), execution_aborted,
+// suspended, model_error, empty_answer, owner_lost, conflict, input_validation.
+//
+// When ctx ends with cause ErrSuspend the work rests; any other end stops the turn durably. Breaking out of the loop does
+// neither: the turn goes on until Close.
+func (a *Agent) Run(ctx context.Context, in Input, host Host) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		t, err := a.turn(in, host)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if t.mode == permission.Plan {
+			a.planTurn(ctx, t, yield)
+			return
+		}
+		if end, ok := a.follow(ctx, t, yield); ok {
+			yield(end, nil)
+		}
+	}
+}
+
+func (a *Agent) turn(in Input, host Host) (turn, error) {
+	s, err := a.opts.settingsOf(in)
+	if err != nil {
+		return turn{}, err
+	}
+	if in.Prompt == "" && len(in.Images) == 0 {
+		return turn{}, fault.New(fault.InputValidation, "prompt: must not be empty without images")
+	}
+	t := turn{requestID: in.RequestID, prompt: in.Prompt, mode: s.Mode, host: host}
+	if t.requestID == "" {
+		t.requestID = ids.New(ids.Request)
+	}
+	for _, img := range in.Images {
+		t.images = append(t.images, llm.Block{Type: llm.Image, Data: img.Data, MimeType: img.MimeType})
+	}
+	t.settings, err = json.Marshal(s)
+	return t, err
+}
+
+// follow runs one submission to its end. ok is false when yield has ended the sequence.
+func (a *Agent) follow(ctx context.Context, t turn, yield func(Event, error) bool) (TurnEnd, bool) {
+	var h harness.Host
+	if t.host != nil {
+		h = approver{t.host}
+	}
+	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Prompt: t.prompt, Images: t.images, Settings: t.settings}, h) {
+		if err != nil {
+			yield(nil, err)
+			return TurnEnd{}, false
+		}
+		switch e := e.(type) {
+		case TurnEnd:
+			return e, true
+		case UsageReport:
+			if t.host != nil {
+				if err := t.host.ReportUsage(ctx, e); err != nil {
+					yield(nil, err)
+					return TurnEnd{}, false
+				}
+			}
+		}
+		if !yield(e, nil) {
+			return TurnEnd{}, false
+		}
+	}
+	return TurnEnd{}, false
+}
