@@ -1,0 +1,4 @@
+package openaicompletions
+
+// plain is the fast path.
+func (d *decoder) plain([]byte) bool { return false }
