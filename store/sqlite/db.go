@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -35,12 +36,29 @@ type Options struct {
 
 // DB is a database file with its owner's only writing connection. It belongs to one goroutine at a time.
 type DB struct {
-	Tx         // outside a transaction each Exec is a commit of its own
-	path       string
-	lock       *Lock
-	fresh      *newborn // not nil when this DB created the file
-	durability Durability
-	broken     error // why nothing works any more
+	Tx       // outside a transaction each Exec is a commit of its own
+	path     string
+	lock     *Lock
+	fresh    *newborn // not nil when this DB created the file
+	level    level    // of PRAGMA synchronous in force
+	emptyLog bool     // the write-ahead log had nothing in it when we came, and we have not committed yet
+	broken   error    // why nothing works any more
+}
+
+// level is what SQLite syncs at a commit.
+type level int
+
+const (
+	normal    level = iota // nothing, except the header of a log that starts anew
+	full                   // the log
+	headerOff              // not even the header: see begin
+)
+
+// levelScript switches to a level. Without any syncing there must be no checkpoint either.
+var levelScript = [...]string{
+	normal:    fmt.Sprintf("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
+	full:      fmt.Sprintf("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
+	headerOff: "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0",
 }
 
 // Open takes the owner lock of path (its directory is created), creates the file from the schema's template when there is
@@ -74,7 +92,7 @@ func Open(path string, o Options) (_ *DB, err error) {
 		return nil, fmt.Errorf("the lock given is for %q", db.lock.path)
 	}
 	switch info, statErr := os.Stat(full); {
-	case errors.Is(statErr, os.ErrNotExist) && !o.MustOpen:
+	case errors.Is(statErr, fs.ErrNotExist) && !o.MustOpen:
 		if db.fresh, err = create(full, made, o); err != nil {
 			return nil, err
 		}
@@ -90,6 +108,9 @@ func Open(path string, o Options) (_ *DB, err error) {
 		}
 	}
 	db.path = full
+	if info, err := os.Stat(full + "-wal"); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		db.emptyLog = true
+	}
 	if db.conn, err = connect(full, ownerQuery); err != nil {
 		return nil, err
 	}
@@ -137,15 +158,21 @@ func (db *DB) begin(d Durability) error {
 	if db.conn == nil {
 		return ErrClosed
 	}
-	if d != db.durability {
-		mode := "PRAGMA synchronous=NORMAL"
-		if d == Synced {
-			mode = "PRAGMA synchronous=FULL"
-		}
-		if err := db.conn.script(mode); err != nil {
+	want := normal
+	switch {
+	case d == Synced:
+		want = full
+	case db.emptyLog:
+		// SQLite syncs the header of a log that it starts anew, because the log may still hold frames of the time before,
+		// which an old header on the disk would bring back. An empty log holds none: there the sync only costs time, and
+		// the next sync of the log covers the header.
+		want = headerOff
+	}
+	if want != db.level {
+		if err := db.conn.script(levelScript[want]); err != nil {
 			return err
 		}
-		db.durability = d
+		db.level = want
 	}
 	if d == Synced && db.fresh != nil {
 		if err := db.fresh.sync(); err != nil {
@@ -165,6 +192,7 @@ func (db *DB) commit() error {
 		return db.rollback(err)
 	}
 	afterCommit.Hit()
+	db.emptyLog = false
 	return nil
 }
 
@@ -198,8 +226,8 @@ func (db *DB) CopyTo(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(full); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("copy to %q: %w", path, errors.Join(os.ErrExist, err))
+	if _, err := os.Lstat(full); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy to %q: %w", path, errors.Join(fs.ErrExist, err))
 	}
 	if _, err := db.conn.exec("VACUUM INTO ?", []any{full}); err != nil {
 		return fmt.Errorf("copy to %q: %w", path, classify(full, err))
@@ -210,16 +238,44 @@ func (db *DB) CopyTo(path string) error {
 	return syncFile(filepath.Dir(full))
 }
 
-// Close truncates the write-ahead log, closes the file and gives the owner lock back. A second Close does nothing.
+// Close moves the write-ahead log into the file, closes it and gives the owner lock back. A second Close does nothing.
 func (db *DB) Close() error {
 	if db.conn == nil {
 		return nil
 	}
-	err := errors.Join(db.Checkpoint(), db.release())
-	if err != nil {
-		return fmt.Errorf("close database: %w", err)
+	err := db.settle()
+	if err = errors.Join(err, db.release()); err != nil {
+		return fmt.Errorf("close database %q: %w", db.path, err)
 	}
 	return nil
+}
+
+// settle closes the connection. The last connection of a file empties its log; when readers are left, which keep SQLite
+// from doing that, it is truncated here.
+func (db *DB) settle() error {
+	if db.level == headerOff {
+		if err := db.conn.script(levelScript[normal]); err != nil {
+			return err
+		}
+		db.level = normal
+	}
+	c := db.conn
+	db.conn = nil
+	if err := c.close(); err != nil {
+		return err
+	}
+	info, err := os.Stat(db.path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if c, err = connect(db.path, ownerQuery); err != nil {
+		return err
+	}
+	db.conn = c
+	return db.Checkpoint()
 }
 
 // release lets go of everything that is held, in the reverse order of taking it.

@@ -10,6 +10,9 @@ const (
 	DefaultPageSize = 4096
 	// GroupMost is how many submissions one shared commit takes: it bounds how long the first of them waits for the last.
 	GroupMost = 256
+	// checkpointPages is how long the write-ahead log grows before a commit moves it into the file. Pages. Source: SQLite's
+	// own default.
+	checkpointPages = 1000
 	// windowsPlainPath is the longest path Windows takes without the \\?\ prefix: 260 minus room for an 8.3 name, which
 	// also leaves room for the -wal, -shm and .lock suffixes. Bytes.
 	windowsPlainPath = 248
