@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"io"
 	"os"
 )
 
@@ -17,9 +18,18 @@ type Environment interface {
 	// Exec runs one command to its end and returns how it ended. See Command for limits and output. A command that ran,
 	// whatever its exit code, is a nil error.
 	Exec(ctx context.Context, cmd Command) (Exit, error)
+	// Temp creates an empty file that nobody else can read and that Cleanup removes, for output too large to keep in
+	// memory. Its path is good for commands; file tools reach it only when the scope does.
+	Temp(ctx context.Context, name string) (TempFile, error)
 	// Cleanup ends what commands left running and removes temporary files. It is idempotent; the environment is not used
 	// afterwards.
 	Cleanup(ctx context.Context) error
+}
+
+// TempFile is a file made by Temp, open for writing. It is used by one goroutine.
+type TempFile interface {
+	io.WriteCloser
+	Path() string // absolute, in the environment
 }
 
 // Scope says which files a caller may reach. Values are immutable.

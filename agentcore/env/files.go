@@ -88,9 +88,8 @@ type Dir interface {
 
 // WriteOptions shape Write. The zero value replaces or creates, mode 0644, and needs the parent directory to exist.
 type WriteOptions struct {
-	Mode      fs.FileMode // permission bits of a new file; 0 = DefaultFileMode
-	Parents   bool        // create missing parents
-	NoClobber bool        // an existing file is Exists
+	Mode    fs.FileMode // permission bits of a new file; 0 = DefaultFileMode
+	Parents bool        // create missing parents
 }
 
 // Written is what Write did.

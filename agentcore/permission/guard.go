@@ -87,6 +87,9 @@ func (g *Guard) add(dir string) error {
 			return nil
 		}
 	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() { // before OpenRoot, which waits for the writer of a FIFO
+		return errors.Join(err, errors.New("it is not a directory"))
+	}
 	opened, err := os.OpenRoot(real)
 	if err != nil {
 		return err
