@@ -16,7 +16,8 @@ type response struct {
 	calls    int            // complete calls
 	lost     int            // calls that were announced and never came
 	spoke    bool           // visible text or a refusal
-	produced bool           // anything at all: text, thinking or a call
+	produced bool           // text or thinking that was shown, or a complete response's content
+	before   bool           // an interrupted piece of this very answer has text: an end without more completes it
 }
 
 // decision is what happens next.
@@ -65,7 +66,7 @@ func next(b Budget, r response) decision {
 		b.LostCalls += max(r.lost, 1)
 		return spend(b, LostCall, carryOn, promptLostCall, "a tool call was announced and did not arrive",
 			fmt.Sprintf("%d tool calls were lost on the way; the model's endpoint drops them", b.LostCalls))
-	case r.spoke:
+	case r.spoke || r.before:
 		return decision{act: answer}
 	case b.Empty >= MaxEmpty:
 		return decision{act: fail, failure: fault.EmptyAnswer, reason: "the model ended without an answer, twice"}

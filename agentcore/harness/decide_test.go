@@ -36,6 +36,7 @@ func TestNext(t *testing.T) {
 		{"a lost name is a lost call even at a normal end", Budget{}, response{stop: llm.StopEnd, spoke: true, lost: 2}, carryOn, LostCall, Budget{Connection: 1, LostCalls: 2}},
 		{"an empty end is asked once for an answer", Budget{}, response{stop: llm.StopEnd}, carryOn, "", Budget{Empty: 1}},
 		{"a second empty end fails", Budget{Empty: 1}, response{stop: llm.StopEnd}, fail, "", Budget{}},
+		{"an empty end behind an interrupted piece completes it", Budget{Connection: 1}, response{stop: llm.StopEnd, before: true}, answer, "", Budget{}},
 		{"auth is final", Budget{}, response{err: &llm.Error{Class: llm.Auth, Status: 401}}, fail, "", Budget{}},
 		{"a quota is final", Budget{}, response{err: &llm.Error{Class: llm.Quota, Status: 429}, produced: true}, fail, "", Budget{}},
 		{"a wait beyond a minute is final", Budget{}, response{err: &llm.Error{Class: llm.RateLimit, RetryAfter: 61 * time.Second}}, fail, "", Budget{}},

@@ -141,6 +141,7 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 
 // classify commits what a response leads to.
 func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message, r response) error {
+	r.before = g.Spoken
 	d := next(g.Budget, r)
 	switch d.act {
 	case abandon:
@@ -262,7 +263,7 @@ func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible b
 	if d.kind != "" { // asking for an answer that did not come is no retry row
 		tx.Publish(published{g.Submission, Retry{Kind: r.Kind, Attempt: r.Attempt, MaxAttempts: r.Most, Reason: r.Reason, Entry: id}})
 	}
-	after, phase := genState{Submission: g.Submission, Cutoff: id, Budget: d.budget}, phaseRequest
+	after, phase := genState{Submission: g.Submission, Cutoff: id, Budget: d.budget, Spoken: g.Spoken || visible}, phaseRequest
 	if d.delay > 0 {
 		after.WakeAt, phase = h.opts.Now().Add(d.delay), phaseRetry
 	}

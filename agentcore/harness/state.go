@@ -30,6 +30,7 @@ type genState struct {
 	Cutoff     session.EntryID      `json:"cutoff"` // the request shows entries up to here
 	Entry      session.EntryID      `json:"entry"`  // reserved for the answer: items have their ids before it is written
 	Budget     Budget               `json:"budget,omitzero"`
+	Spoken     bool                 `json:"spoken,omitempty"`  // interrupted pieces of the same answer have text
 	Attempt    int                  `json:"attempt,omitempty"` // resends of this very request
 	WakeAt     time.Time            `json:"wakeAt,omitzero"`   // retry: absolute
 	Failed     []usageRecord        `json:"failed,omitempty"`  // what resent attempts cost
