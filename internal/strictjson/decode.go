@@ -9,7 +9,11 @@ import (
 	"strconv"
 )
 
-var numberType = reflect.TypeFor[json.Number]()
+var (
+	numberType = reflect.TypeFor[json.Number]()
+	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
+	selfType   = reflect.TypeFor[json.Unmarshaler]()
+)
 
 // Decode stores the single JSON value data in the variable that into points to. data may have up to limit bytes. Member names
 // are case-sensitive; null is taken only by pointers, maps, slices, interfaces and json.Unmarshaler; members that are absent
@@ -68,6 +72,8 @@ func (w *walker) value(v reflect.Value, depth int) error {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
 		return w.value(v.Elem(), depth)
+	case first == 'n' && textual(v.Type()):
+		return wrongType(v.Type(), w.data[w.pos:])
 	case opaque(v):
 		start := w.pos
 		if err := w.value(reflect.Value{}, depth); err != nil {
@@ -102,6 +108,12 @@ func opaque(v reflect.Value) bool {
 		return true
 	}
 	return v.Kind() == reflect.Interface && v.NumMethod() == 0
+}
+
+// textual reports whether values of t decode themselves, from strings only.
+func textual(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(textType) && !p.Implements(selfType)
 }
 
 // assign stores raw, checked already, in v by the rules of encoding/json.

@@ -41,6 +41,9 @@ func wrongType(t reflect.Type, raw []byte) error {
 }
 
 func wanted(t reflect.Type) string {
+	if textual(t) {
+		return "a string"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"

@@ -103,6 +103,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a number that does not fit", `{"count":128}`, "/count", "want a whole number (int8), got the number 128"},
 		{"text for a json.Number", `{"number":"1"}`, "/number", "want a number, got a string"},
 		{"null for a scalar", `{"on":null}`, "/on", "want true or false, got null"},
+		{"null for a text type", `{"colour":null}`, "/colour", "want a string, got null"},
+		{"a number for a text type", `{"colour":1}`, "/colour", "want a string, got the number 1"},
 		{"an object for an array", `{"tags":{}}`, "/tags", "want an array, got an object"},
 		{"an array for an object", `{"child":[]}`, "/child", "want an object, got an array"},
 		{"an array for text", `{"prompt":[]}`, "/prompt", "want a string, got an array"},
