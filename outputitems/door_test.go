@@ -15,7 +15,7 @@ import (
 	"github.com/workflowd/workflowd/outputitems"
 )
 
-// Promise: P-604, P-661, P-662, P-663, P-668
+// Promise: P-604, P-662, P-663, P-668
 func TestTheDoorRefusesItems(t *testing.T) {
 	const ring = `"id":"r","status":"running","contentType":"json","display":{"type":"ring","placement":"composer-right"}`
 	const retry = `"id":"r","status":"running","contentType":"json","metadata":{"kind":"agent-part","partType":"retry"}`

@@ -206,7 +206,6 @@ func TestBodyIsTheTextRowsInOrder(t *testing.T) {
 	}
 }
 
-// Promise: P-728
 func TestBodyOfAHostDrivenRunIsItsAnswer(t *testing.T) {
 	a := fold(t, outputitems.OpenAnswer("x"), outputitems.AppendText("x", 0, "before "), outputitems.OpenPart("c", outputitems.PartTool, outputitems.JSON{}),
 		outputitems.AppendText("x", 7, "after"))
@@ -215,7 +214,6 @@ func TestBodyOfAHostDrivenRunIsItsAnswer(t *testing.T) {
 	}
 }
 
-// Promise: P-671
 func TestRetryRowsOfTheSameAttemptStayApart(t *testing.T) {
 	row := func(id string) outputitems.Chunk {
 		return outputitems.OpenPart(id, outputitems.PartRetry, mustJSON(t, object{"kind": outputitems.RetryDropped, "attempt": 1}))

@@ -85,7 +85,7 @@ func goldenItems(t *testing.T) map[string][]outputitems.Chunk {
 	}
 }
 
-// Promise: P-604, P-617, P-661, P-662, P-663, P-668, P-842
+// Promise: P-604, P-617, P-662, P-663, P-668
 func TestItemsHaveTheDocumentedWireForm(t *testing.T) {
 	for name, chunks := range goldenItems(t) {
 		t.Run(name, func(t *testing.T) {

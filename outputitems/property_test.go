@@ -166,7 +166,6 @@ func TestOverlappingAppendsGiveTheSameText(t *testing.T) {
 	})
 }
 
-// Promise: P-650
 func TestDiffCarriesOneStateToAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stream := drawStream(t, "a")

@@ -82,7 +82,6 @@ func TestDecodeTakesWhatFits(t *testing.T) {
 	}
 }
 
-// Promise: P-153
 func TestDecodeRefuses(t *testing.T) {
 	deep := strings.Repeat("[", strictjson.MaxDepth+1) + strings.Repeat("]", strictjson.MaxDepth+1)
 	tests := []struct {
@@ -144,7 +143,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Promise: P-153
 func TestTheLimitItselfPasses(t *testing.T) {
 	text := []byte(`"` + strings.Repeat("x", limit-2) + `"`)
 	var s string
@@ -254,7 +252,6 @@ type byPointer struct{ N int }
 
 func (*byPointer) MarshalJSON() ([]byte, error) { return []byte(`{"a":1,"a":2}`), nil }
 
-// Promise: P-156
 func TestCheckValue(t *testing.T) {
 	cycle := &loop{}
 	cycle.Next = cycle
