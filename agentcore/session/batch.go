@@ -62,6 +62,9 @@ func (b *Batch) checkDocuments() error {
 		if w.Create && len(w.Base) == 0 {
 			return fmt.Errorf("document %d: creation without a base", w.ID)
 		}
+		if a := w.Address; w.Create && a.Scope != ScopeSession && a.Scope != ScopeConversation && a.Scope != ScopeTask {
+			return fmt.Errorf("document %d: unknown scope %q", w.ID, a.Scope)
+		}
 		for j := range b.Documents[:i] {
 			if earlier := &b.Documents[j]; earlier.ID == w.ID && (earlier.Retire || len(w.Base) > 0) {
 				return fmt.Errorf("document %d: a base that is not the first write, or a write after the retirement", w.ID)
