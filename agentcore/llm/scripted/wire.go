@@ -5,18 +5,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/workflowd/workflowd/internal/sse"
 )
 
-// wire turns a Response into the bytes of a streamed body, one event at a time. It holds no goroutine: the transport pulls.
+// wire turns a Response into the bytes of a streamed body, one event at a time. It holds no goroutine and makes each event
+// when it is asked for: the transport pulls. It is for one goroutine.
 type wire struct {
-	frames []frame
-	cut    int // body bytes after which it ends; -1 = never
-	reset  bool
-	sent   int
+	req   Request
+	steps Response
+	pace  time.Duration
+	head  string // start of each chunk up to the delta of choice 0
+
+	frames []frame // made, not sent
+	said   *cutter // the step at hand, when it is cut into deltas
+	closed bool    // nothing follows the frames
+
+	role    bool // the first delta is out
+	calls   int
+	output  int // bytes said
+	finish  string
+	usage   *Usage
+	noUsage bool
+
+	cut   int // body bytes after which it ends; -1 = never
+	reset bool
+	sent  int
 }
 
 // frame is one write: bytes after a wait. hang waits until the client leaves; keep sends comments while waiting.
@@ -29,74 +44,89 @@ type frame struct {
 	kill bool // the connection breaks here
 }
 
-// builder makes the frames of one response.
-type builder struct {
-	wire
-	id, model string
-	pace      time.Duration
-	req       Request
-	calls     int
-	output    int // bytes said
-	role      bool
-	usage     *Usage
-	noUsage   bool
-}
-
-// newWire plans the body of resp. Steps that answer without a stream must be gone.
+// newWire returns the body of resp. Steps that answer without a stream must be gone.
 func newWire(req Request, resp Response, pace time.Duration) *wire {
-	b := &builder{
-		wire: wire{cut: -1}, req: req, model: req.Model, pace: pace,
-		id: fmt.Sprintf("chatcmpl-%d", req.Number),
+	return &wire{
+		req: req, steps: resp, pace: pace, cut: -1,
+		head: fmt.Sprintf(`data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":1,"model":%s,"choices":[{"index":0,"delta":{`,
+			req.Number, quote(req.Model)),
 	}
-	finish := ""
-	for _, s := range resp {
-		switch s := s.(type) {
-		case Usage:
-			b.usage = &s
-		case NoUsage:
-			b.noUsage = true
-		case Drop:
-			if s.Bytes > 0 {
-				b.cut = s.Bytes
-			} else {
-				b.frames = append(b.frames, frame{end: true, kill: s.Reset})
-			}
-			b.reset = b.reset || s.Reset
-		case Stall:
-			b.frames = append(b.frames, frame{wait: s.For, keep: s.KeepAlive, hang: s.For == 0})
-		case ErrorFrame:
-			b.errorFrame(s)
-		case Length:
-			finish = "length"
-		case LostCall:
-			finish = "tool_calls"
-		case Refuse:
-			if s.Text != "" {
-				b.delta(b.pace, deltaJSON{Refusal: s.Text})
-				b.output += len(s.Text)
-			}
-			finish = "content_filter"
-		case Text:
-			for _, part := range chunks(s.Text, s.Chunks) {
-				b.delta(b.wait(s.Pace), deltaJSON{Content: &part})
-			}
-			b.output += len(s.Text)
-		case Thinking:
-			b.thinking(s)
-		case Call:
-			b.call(s)
-		case Empty, Status, Overflow:
-		}
-	}
-	b.finish(finish)
-	return &b.wire
 }
 
-func (b *builder) wait(own time.Duration) time.Duration {
+// more makes the next frames; false when the response is over.
+func (w *wire) more() bool {
+	switch {
+	case w.said != nil:
+		if part, ok := w.said.next(); ok {
+			w.said.emit(part)
+		} else {
+			w.said = nil
+		}
+	case len(w.steps) > 0:
+		s := w.steps[0]
+		w.steps = w.steps[1:]
+		w.step(s)
+	case !w.closed:
+		w.closed = true
+		w.terminal()
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *wire) step(s Step) {
+	switch s := s.(type) {
+	case Usage:
+		w.usage = &s
+	case NoUsage:
+		w.noUsage = true
+	case Drop:
+		if s.Bytes > 0 {
+			w.cut = s.Bytes
+		} else {
+			w.frames = append(w.frames, frame{end: true, kill: s.Reset})
+		}
+		w.reset = w.reset || s.Reset
+	case Stall:
+		w.frames = append(w.frames, frame{wait: s.For, keep: s.KeepAlive, hang: s.For == 0})
+	case ErrorFrame:
+		w.errorFrame(s)
+	case Length:
+		w.finish = "length"
+	case LostCall:
+		w.finish = "tool_calls"
+	case Refuse:
+		if s.Text != "" {
+			w.text("refusal", w.pace, s.Text)
+			w.output += len(s.Text)
+		}
+		w.finish = "content_filter"
+	case Text:
+		w.say("content", s.Text, s.Chunks, s.Pace)
+	case Thinking:
+		field := s.Field
+		if field == "" {
+			field = "reasoning_content"
+		}
+		w.say(field, s.Text, s.Chunks, s.Pace)
+	case Call:
+		w.call(s)
+	case Empty, Status, Overflow:
+	}
+}
+
+func (w *wire) wait(own time.Duration) time.Duration {
 	if own > 0 {
 		return own
 	}
-	return b.pace
+	return w.pace
+}
+
+// say cuts text into deltas of the field.
+func (w *wire) say(field, text string, n int, pace time.Duration) {
+	w.output += len(text)
+	w.said = &cutter{rest: text, left: max(n, 1), emit: func(part string) { w.text(field, w.wait(pace), part) }}
 }
 
 type functionJSON struct {
@@ -111,22 +141,6 @@ type callJSON struct {
 	Function functionJSON `json:"function"`
 }
 
-type deltaJSON struct {
-	Role             string     `json:"role,omitempty"`
-	Content          *string    `json:"content,omitempty"`
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Reasoning        string     `json:"reasoning,omitempty"`
-	ReasoningText    string     `json:"reasoning_text,omitempty"`
-	Refusal          string     `json:"refusal,omitempty"`
-	ToolCalls        []callJSON `json:"tool_calls,omitempty"`
-}
-
-type choiceJSON struct {
-	Index        int       `json:"index"`
-	Delta        deltaJSON `json:"delta"`
-	FinishReason *string   `json:"finish_reason"`
-}
-
 type usageJSON struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
@@ -139,117 +153,106 @@ type usageJSON struct {
 	} `json:"completion_tokens_details"`
 }
 
-type chunkJSON struct {
-	ID      string       `json:"id"`
-	Object  string       `json:"object"`
-	Created int64        `json:"created"`
-	Model   string       `json:"model"`
-	Choices []choiceJSON `json:"choices"`
-	Usage   *usageJSON   `json:"usage,omitempty"`
-}
-
-func (b *builder) thinking(s Thinking) {
-	for _, part := range chunks(s.Text, s.Chunks) {
-		d := deltaJSON{ReasoningContent: part}
-		switch s.Field {
-		case "reasoning":
-			d = deltaJSON{Reasoning: part}
-		case "reasoning_text":
-			d = deltaJSON{ReasoningText: part}
-		}
-		b.delta(b.wait(s.Pace), d)
-	}
-	b.output += len(s.Text)
-}
-
-func (b *builder) call(s Call) {
-	index := b.calls
-	b.calls++
+// call sends the name first and then the arguments in parts, or all at once.
+func (w *wire) call(s Call) {
+	index := w.calls
+	w.calls++
 	if s.ID == "" {
-		s.ID = fmt.Sprintf("call_%d_%d", b.req.Number, b.calls)
+		s.ID = fmt.Sprintf("call_%d_%d", w.req.Number, w.calls)
 	}
-	parts := chunks(s.Args, s.Chunks)
+	w.output += len(s.Name) + len(s.Args)
 	first := callJSON{Index: index, ID: s.ID, Type: "function", Function: functionJSON{Name: s.Name}}
-	if len(parts) == 1 {
-		first.Function.Arguments, parts = parts[0], nil
+	if s.Chunks <= 1 {
+		first.Function.Arguments = s.Args
+		w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{first}))
+		return
 	}
-	b.delta(b.wait(s.Pace), deltaJSON{ToolCalls: []callJSON{first}})
-	for _, part := range parts {
-		b.delta(b.wait(s.Pace), deltaJSON{ToolCalls: []callJSON{{Index: index, Function: functionJSON{Arguments: part}}}})
-	}
-	b.output += len(s.Name) + len(s.Args)
+	w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{first}))
+	w.said = &cutter{rest: s.Args, left: s.Chunks, emit: func(part string) {
+		w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{{Index: index, Function: functionJSON{Arguments: part}}}))
+	}}
 }
 
-func (b *builder) delta(wait time.Duration, d deltaJSON) {
-	if !b.role {
-		b.role, d.Role = true, "assistant"
+// text sends a delta of one text field.
+func (w *wire) text(field string, wait time.Duration, text string) {
+	w.delta(wait, quote(field)+":"+quote(text))
+}
+
+// delta sends a chunk with the delta fields of choice 0; the first one also names the role.
+func (w *wire) delta(wait time.Duration, fields string) {
+	w.choice(wait, fields, "null")
+}
+
+func (w *wire) choice(wait time.Duration, fields, finish string) {
+	if !w.role {
+		w.role = true
+		if fields != "" {
+			fields = "," + fields
+		}
+		fields = `"role":"assistant"` + fields
 	}
-	b.chunk(wait, chunkJSON{Choices: []choiceJSON{{Delta: d}}})
+	const middle, tail = `},"finish_reason":`, "}]}\n\n"
+	data := make([]byte, 0, len(w.head)+len(fields)+len(middle)+len(finish)+len(tail))
+	data = append(append(append(append(append(data, w.head...), fields...), middle...), finish...), tail...)
+	w.frames = append(w.frames, frame{wait: wait, data: data})
 }
 
-func (b *builder) chunk(wait time.Duration, c chunkJSON) {
-	c.ID, c.Object, c.Created, c.Model = b.id, "chat.completion.chunk", 1, b.model
-	b.event(wait, "", c)
-}
-
-// event appends one event of v, which the caller built from strings and numbers and which therefore always encodes.
-func (b *builder) event(wait time.Duration, typ string, v any) {
+// encode returns v as JSON. v is made of strings and numbers here, which always encode.
+func encode(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		text = fmt.Appendf(nil, `{"error":{"message":%q}}`, err.Error())
+		return quote(err.Error())
 	}
-	b.raw(wait, typ, text)
+	return string(text)
 }
 
-func (b *builder) raw(wait time.Duration, typ string, text []byte) {
-	data, err := sse.AppendEvent(nil, typ, "", text)
-	if err != nil {
-		data = sse.AppendComment(nil, err.Error())
-	}
-	b.frames = append(b.frames, frame{wait: wait, data: data})
-}
+func quote(s string) string { return encode(s) }
 
-func (b *builder) errorFrame(s ErrorFrame) {
+func (w *wire) errorFrame(s ErrorFrame) {
 	type errorJSON struct {
 		Message    string `json:"message"`
 		Type       string `json:"type,omitempty"`
 		Code       string `json:"code,omitempty"`
 		StatusCode int    `json:"status_code,omitempty"`
 	}
-	b.event(b.pace, "", struct {
+	text := encode(struct {
 		Error errorJSON `json:"error"`
 	}{errorJSON{Message: s.Message, Code: s.ErrorCode, StatusCode: s.Status}})
-	b.frames = append(b.frames, frame{end: true})
+	w.frames = append(w.frames, frame{wait: w.pace, data: []byte("data: " + text + "\n\n")}, frame{end: true})
 }
 
-func (b *builder) finish(reason string) {
+// terminal sends the finish reason, the usage and the end marker.
+func (w *wire) terminal() {
+	reason := w.finish
 	if reason == "" {
 		reason = "stop"
-		if b.calls > 0 {
+		if w.calls > 0 {
 			reason = "tool_calls"
 		}
 	}
-	d := deltaJSON{}
-	if !b.role {
-		d.Role = "assistant"
-	}
-	b.chunk(b.pace, chunkJSON{Choices: []choiceJSON{{Delta: d, FinishReason: &reason}}})
-	if b.req.withUsage && !b.noUsage {
-		if b.usage == nil {
-			b.usage = &Usage{Input: int64(len(b.req.Body) / BytesPerToken), Output: int64((b.output + BytesPerToken - 1) / BytesPerToken)}
+	w.choice(w.pace, "", quote(reason))
+	tail := "data: [DONE]\n\n"
+	if w.req.withUsage && !w.noUsage {
+		if w.usage == nil {
+			w.usage = &Usage{Input: int64(len(w.req.Body) / BytesPerToken), Output: int64((w.output + BytesPerToken - 1) / BytesPerToken)}
 		}
-		u := &usageJSON{PromptTokens: b.usage.Input, CompletionTokens: b.usage.Output, TotalTokens: b.usage.Input + b.usage.Output}
-		u.PromptDetails.CachedTokens = b.usage.Cached
-		u.CompletionDetails.ReasoningTokens = b.usage.Reasoning
-		b.chunk(0, chunkJSON{Choices: []choiceJSON{}, Usage: u})
+		u := usageJSON{PromptTokens: w.usage.Input, CompletionTokens: w.usage.Output, TotalTokens: w.usage.Input + w.usage.Output}
+		u.PromptDetails.CachedTokens = w.usage.Cached
+		u.CompletionDetails.ReasoningTokens = w.usage.Reasoning
+		const choices = `"choices":[`
+		head := w.head[:strings.LastIndex(w.head, choices)] // the model's name is quoted, so the last one is ours
+		w.frames = append(w.frames, frame{data: []byte(head + choices + `],"usage":` + encode(u) + "}\n\n")})
 	}
-	b.raw(0, "", []byte("[DONE]"))
+	w.frames = append(w.frames, frame{data: []byte(tail)})
 }
 
 // next returns the next bytes of the body: after their wait, io.EOF at its end, io.ErrUnexpectedEOF where the script
 // breaks the connection, or the cause of ctx.
 func (w *wire) next(ctx context.Context) ([]byte, error) {
-	for len(w.frames) > 0 {
+	for len(w.frames) > 0 || w.more() {
+		if len(w.frames) == 0 {
+			continue
+		}
 		if w.cut >= 0 && w.sent >= w.cut {
 			return nil, w.over(w.reset)
 		}
@@ -279,7 +282,7 @@ func (w *wire) next(ctx context.Context) ([]byte, error) {
 }
 
 func (w *wire) over(broken bool) error {
-	w.frames = nil
+	w.frames, w.steps, w.said, w.closed = nil, nil, nil, true
 	if broken {
 		return io.ErrUnexpectedEOF
 	}
@@ -311,23 +314,29 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// chunks cuts text into n parts of about equal length at rune borders; fewer when there are not enough runes, and one
-// empty part for an empty text.
-func chunks(text string, n int) []string {
-	if n <= 1 || len(text) <= 1 {
-		return []string{text}
+// cutter cuts a text into parts of about equal length at rune borders: at most left of them, fewer when there are not
+// enough runes, one empty part for an empty text.
+type cutter struct {
+	rest string
+	left int
+	any  bool
+	emit func(part string)
+}
+
+// next returns the next part; false when there is none.
+func (c *cutter) next() (string, bool) {
+	if c.rest == "" && c.any {
+		return "", false
 	}
-	parts := make([]string, 0, min(n, len(text)))
-	for left := n; left > 1 && len(text) > 0; left-- {
-		at := max(len(text)/left, 1)
-		for at < len(text) && !utf8.RuneStart(text[at]) {
+	c.any = true
+	at := len(c.rest)
+	if c.left > 1 && at > 0 {
+		for at = max(len(c.rest)/c.left, 1); at < len(c.rest) && !utf8.RuneStart(c.rest[at]); {
 			at++
 		}
-		parts = append(parts, text[:at])
-		text = text[at:]
 	}
-	if text != "" {
-		parts = append(parts, text)
-	}
-	return parts
+	part := c.rest[:at]
+	c.rest = c.rest[at:]
+	c.left--
+	return part, true
 }
