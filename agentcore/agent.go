@@ -13,7 +13,6 @@ import (
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/internal/ids"
-	"github.com/workflowd/workflowd/store/sessionstore"
 )
 
 // ErrSuspend is the cause that makes the end of Run's context a suspension: context.WithCancelCause, cancel(ErrSuspend).
@@ -47,13 +46,6 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 		return nil, err
 	}
 	return a, nil
-}
-
-func open(ctx context.Context, opts Options) (session.Storage, error) {
-	if opts.DatabasePath == "" {
-		return session.NewMemory(), nil
-	}
-	return sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{})
 }
 
 // SessionID is the identity of the session's store.

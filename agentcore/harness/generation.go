@@ -33,8 +33,14 @@ func (h *Harness) generation() task.Definition {
 	}
 }
 
-// resolved is what a generation needs from outside: the submission's settings made live.
+// resolved is what a generation needs from outside: the submission's settings made live, once per turn and process.
 func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup, error) {
+	h.mu.Lock()
+	last, setup := h.last, h.setup
+	h.mu.Unlock()
+	if last == id {
+		return setup, nil
+	}
 	var p submitted
 	err := h.sess.View(ctx, func(tx *session.Tx) error {
 		sub, err := tx.Submission(id)
@@ -46,7 +52,12 @@ func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup,
 	if err != nil {
 		return Setup{}, err
 	}
-	return h.opts.Resolve(ctx, p.Settings)
+	if setup, err = h.opts.Resolve(ctx, p.Settings); err == nil {
+		h.mu.Lock()
+		h.last, h.setup = id, setup
+		h.mu.Unlock()
+	}
+	return setup, err
 }
 
 // retry sleeps until the checkpoint's wake time, the rest of it after a restart, then asks again.
@@ -172,8 +183,7 @@ func (h *Harness) recordID(g genState) string {
 // shown yet, tool starts excepted.
 func (h *Harness) appendAnswer(tx *session.Tx, g genState, st *stream, m llm.Message, failure string) error {
 	bills := append(g.Failed, st.usage(g)...)
-	tx.Append(session.Entry{ID: g.Entry, Conversation: session.Root, Kind: kindAssistant, Model: mustJSON(m),
-		Data: mustJSON(entryData{Submission: g.Submission, Usage: bills, Failure: failure})})
+	h.say(tx, session.Entry{ID: g.Entry, Kind: kindAssistant}, m, entryData{Submission: g.Submission, Usage: bills, Failure: failure})
 	if err := live.Retire(tx, liveAt); err != nil {
 		return err
 	}
@@ -258,8 +268,7 @@ func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genS
 // continuation appends the prompt and creates the generation that sends it.
 func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible bool) {
 	r := retryData{Kind: d.kind, Attempt: d.attempt, Most: d.most, Reason: d.reason}
-	id := tx.Append(session.Entry{Conversation: session.Root, Kind: kindContinuation,
-		Model: mustJSON(llm.TextMessage(llm.RoleUser, d.prompt.text(visible))), Data: mustJSON(entryData{Submission: g.Submission, Retry: &r})})
+	id := h.say(tx, session.Entry{Kind: kindContinuation}, llm.TextMessage(llm.RoleUser, d.prompt.text(visible)), entryData{Submission: g.Submission, Retry: &r})
 	if d.kind != "" { // asking for an answer that did not come is no retry row
 		tx.Publish(published{g.Submission, Retry{Kind: r.Kind, Attempt: r.Attempt, MaxAttempts: r.Most, Reason: r.Reason, Entry: id}})
 	}

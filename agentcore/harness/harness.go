@@ -57,7 +57,7 @@ type Host interface {
 
 // Harness runs the turns of one session's main conversation. It is safe for concurrent use.
 //
-// The line of the session guards items and shown; mu guards host and subs.
+// The line of the session guards items and shown; mu guards all below it.
 type Harness struct {
 	sess  *session.Session
 	sched *task.Scheduler
@@ -67,6 +67,8 @@ type Harness struct {
 	shown string // text of the newest system entry
 
 	mu     sync.Mutex
+	last   session.SubmissionID // the submission setup belongs to
+	setup  Setup
 	host   Host
 	subs   map[session.SubmissionID][]*feed
 	failed error // the scheduler could not commit
@@ -120,33 +122,44 @@ func (h *Harness) load(ctx context.Context) error {
 
 func (h *Harness) add(e session.Entry) error {
 	it, err := decodeItem(e)
-	if err != nil {
-		return err
+	if err == nil {
+		h.mirror(it)
 	}
+	return err
+}
+
+// mirror takes a committed item in. It runs on the line.
+func (h *Harness) mirror(it item) {
 	h.items = append(h.items, it)
 	if it.kind == kindSystem {
 		h.shown = it.system
 	}
-	return nil
 }
 
-// committed keeps the mirror and hands events to their feeds. It runs on the line.
+// committed keeps the mirror and hands events to their feeds. It runs on the line. Every entry of the loop is drafted with
+// its item.
 func (h *Harness) committed(c session.Commit) {
-	for _, e := range c.Batch.Entries {
-		if err := h.add(e); err != nil {
-			h.fail(err)
-		}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, p := range c.Published {
-		if p, ok := p.(published); ok {
+		switch p := p.(type) {
+		case item:
+			h.mirror(p)
+		case published:
 			e := at(p.event, Cursor{Store: h.sess.StoreID(), Seq: c.Seq, Index: i})
 			for _, f := range h.subs[p.sub] {
 				f.put(e)
 			}
 		}
 	}
+}
+
+// say drafts an entry with a message for the model. The mirror takes the message as it is, without decoding it again.
+func (h *Harness) say(tx *session.Tx, e session.Entry, m llm.Message, data entryData) session.EntryID {
+	e.Conversation, e.Model, e.Data = session.Root, mustJSON(m), mustJSON(data)
+	id := tx.Append(e)
+	tx.Publish(item{id: id, kind: e.Kind, head: e.Head, message: m, model: true})
+	return id
 }
 
 // show hands an event to the feeds of a submission without a commit of its own: it tells of this process, not of the

@@ -36,7 +36,7 @@ type echo struct {
 func (e echo) Spec() llm.ToolSpec {
 	return llm.ToolSpec{Name: e.name, Description: e.name, Schema: json.RawMessage(`{"type":"object"}`)}
 }
-func (e echo) Replay() tool.ReplayPolicy                              { return e.policy }
+func (e echo) Replay() tool.ReplayPolicy                             { return e.policy }
 func (e echo) Prepare(args json.RawMessage) (json.RawMessage, error) { return args, nil }
 func (e echo) Execute(ctx context.Context, c tool.Call) (tool.Result, error) {
 	e.runs.Add(1)

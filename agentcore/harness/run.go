@@ -232,7 +232,7 @@ func (h *Harness) place(tx *session.Tx, sub session.Submission, setup *Setup) er
 		m.Blocks = append(m.Blocks, llm.Block{Type: llm.Text, Text: p.Prompt})
 	}
 	m.Blocks = append(m.Blocks, p.Images...)
-	cutoff := tx.Append(session.Entry{Conversation: session.Root, Kind: kindUser, Model: mustJSON(m), Data: mustJSON(entryData{Submission: sub.ID})})
+	cutoff := h.say(tx, session.Entry{Kind: kindUser}, m, entryData{Submission: sub.ID})
 	sub.Status, sub.Entry = session.SubmissionPlaced, cutoff
 	tx.PutSubmission(sub)
 	h.generate(tx, genState{Submission: sub.ID, Cutoff: cutoff}, phaseRequest)
@@ -248,7 +248,9 @@ func (h *Harness) showSystem(tx *session.Tx, setup Setup, sub session.Submission
 	for i, t := range setup.Tools {
 		names[i] = t.Spec().Name
 	}
-	return tx.Append(session.Entry{Conversation: session.Root, Kind: kindSystem, Model: mustJSON(systemContent{setup.System}), Data: mustJSON(entryData{Submission: sub, Tools: names})}), true
+	id := tx.Append(session.Entry{Conversation: session.Root, Kind: kindSystem, Model: mustJSON(systemContent{setup.System}), Data: mustJSON(entryData{Submission: sub, Tools: names})})
+	tx.Publish(item{id: id, kind: kindSystem, system: setup.System, model: true})
+	return id, true
 }
 
 // generate creates the next generation task. The answer's entry id is reserved now.

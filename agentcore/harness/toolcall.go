@@ -129,7 +129,7 @@ func (h *Harness) appendResult(tx *session.Tx, in toolInput, r tool.Result, code
 	if r.Usage != nil {
 		data.Usage = []usageRecord{{RecordID: h.sess.StoreID() + "/tool/" + id, Usage: *r.Usage}}
 	}
-	entry := tx.Append(session.Entry{Conversation: session.Root, Kind: kindToolResult, Model: mustJSON(m), Data: mustJSON(data), ByTask: by})
+	entry := h.say(tx, session.Entry{Kind: kindToolResult, ByTask: by}, m, data)
 	tx.Publish(published{in.Submission, Tool{Phase: End, Entry: in.Entry, Index: in.Index, ToolCallID: id, Name: in.Name,
 		Result: r.Blocks, IsError: r.IsError, Code: code, Details: r.Details, Duration: d}})
 	return entry
