@@ -3,6 +3,7 @@ package agentcore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"sync"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/permission"
-	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/internal/ids"
 )
@@ -53,14 +53,14 @@ func (a *Agent) SessionID() string { return a.h.StoreID() }
 
 // Close suspends what is running and releases the session. Unfinished work is found again when the store is reopened.
 func (a *Agent) Close() error {
-	err := a.h.Close()
+	errs := []error{a.h.Close()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range a.places {
-		p.close()
+		errs = append(errs, p.close())
 	}
 	clear(a.places)
-	return err
+	return errors.Join(errs...)
 }
 
 // turn is one Run.

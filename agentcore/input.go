@@ -1,7 +1,6 @@
 package agentcore
 
 import (
-
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/permission"
 )
@@ -30,4 +29,3 @@ type ImageInput struct {
 	Data     []byte `json:"data"` // base64 in JSON
 	MimeType string `json:"mimeType"`
 }
-
