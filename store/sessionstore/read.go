@@ -169,7 +169,11 @@ func (s *Store) Tasks(q session.TaskQuery) ([]session.Task, error) {
 
 // taskQuery builds one of a fixed set of texts. With a limit the newest come first.
 func taskQuery(q session.TaskQuery) (string, []any) {
-	sql, args := taskColumns+`WHERE true`, []any(nil)
+	sql, args := taskColumns, []any(nil)
+	if q.Live && q.Conversation == 0 && q.Owner == 0 {
+		sql += `INDEXED BY tasks_live ` // without statistics SQLite would rather read every task in order
+	}
+	sql += `WHERE true`
 	if q.Conversation != 0 {
 		sql, args = sql+` AND conversation=?`, append(args, int64(q.Conversation))
 	}
