@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,20 +25,15 @@ func (d Doc[T]) At(owner int64, key string) Address {
 	return Address{Scope: d.Scope, Owner: owner, Kind: d.Kind, Key: key}
 }
 
-// Get returns the value at a, the draft's own changes included. A stored version newer than the definition's is an error.
+// Get returns the value at a, the draft's own changes included. A stored version newer than the definition's is an error,
+// for Get as for every write.
 func (d Doc[T]) Get(tx *Tx, a Address) (T, error) {
 	var v T
-	raw, version, err := tx.value(a)
-	if errors.Is(err, ErrNotFound) {
-		return v, nil
-	}
-	if err != nil {
+	doc, err := d.at(tx, a)
+	if err != nil || doc.id == 0 {
 		return v, err
 	}
-	if version > d.Version {
-		return v, fmt.Errorf("document %s: stored version %d is newer than %d", a.Kind, version, d.Version)
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
+	if err := json.Unmarshal(doc.root.render(nil), &v); err != nil {
 		return v, fmt.Errorf("document %s: %w: %w", a.Kind, ErrCorrupt, err)
 	}
 	return v, nil
@@ -49,142 +45,132 @@ func (d Doc[T]) Put(tx *Tx, a Address, v T) error {
 	if err != nil {
 		return fmt.Errorf("document %s: %w", a.Kind, err)
 	}
-	return tx.putDocument(a, d.Version, d.Rewindable, raw)
+	doc, err := d.at(tx, a)
+	if err != nil {
+		return err
+	}
+	w := DocumentWrite{ID: doc.id, Address: a, Version: d.Version, Rewindable: d.Rewindable, Base: raw}
+	if doc.id == 0 {
+		w.ID, w.Create = DocumentID(tx.mint()), true
+	} else {
+		w.Rewindable = doc.rewindable // fixed for an incarnation
+	}
+	tx.draft(w, &node{raw: raw})
+	return nil
 }
 
-// Patch applies ops to the stored value; the document must exist. It stores the ops alone until a base is due.
+// Patch applies ops to the stored value; ErrNotFound when there is none. It stores the ops alone until a base is due. A
+// step that does not fit is an *OpError and fails the whole commit.
 func (d Doc[T]) Patch(tx *Tx, a Address, ops ...Op) error {
-	m, err := tx.meta(a)
+	doc, err := d.at(tx, a)
 	if err != nil {
-		return fmt.Errorf("document %s: %w", a.Kind, err)
+		return err
 	}
-	if m.version != d.Version || m.deltas >= d.BaseEvery {
-		raw, _, err := tx.value(a)
-		if err != nil {
-			return err
+	if doc.id == 0 {
+		return fmt.Errorf("document %s: %w", a.Kind, ErrNotFound)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	root := doc.root
+	for i, op := range ops {
+		op.Value = bytes.Clone(op.Value)
+		next, wrong := root.apply(op)
+		if wrong != nil {
+			wrong.Index, wrong.Op = i, op.Op
+			delete(tx.s.docs, a) // the steps before it have changed the picture
+			return tx.misuse(fmt.Errorf("document %s: %w", a.Kind, wrong))
 		}
-		if raw, err = ApplyOps(raw, ops); err != nil {
-			return fmt.Errorf("document %s: %w", a.Kind, err)
-		}
-		return tx.putDocument(a, d.Version, d.Rewindable, raw)
+		root = next
 	}
-	delta, err := json.Marshal(ops)
-	if err != nil {
-		return fmt.Errorf("document %s: %w", a.Kind, err)
+	w := DocumentWrite{ID: doc.id, Address: a, Version: d.Version, Rewindable: doc.rewindable}
+	if doc.version != d.Version || doc.deltas >= d.BaseEvery {
+		w.Base = root.render(nil)
+	} else if w.Delta, err = json.Marshal(ops); err != nil {
+		delete(tx.s.docs, a)
+		return tx.misuse(fmt.Errorf("document %s: %w", a.Kind, err))
 	}
-	tx.draft(DocumentWrite{ID: m.id, Address: a, Version: m.version, Rewindable: m.rewindable, Delta: delta})
+	tx.draft(w, root)
 	return nil
 }
 
 // Retire ends the incarnation at a; a later Put starts a new one. Retiring nothing does nothing.
 func (d Doc[T]) Retire(tx *Tx, a Address) error {
-	m, err := tx.meta(a)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	doc, err := d.at(tx, a)
+	if err != nil || doc.id == 0 {
 		return err
 	}
-	tx.draft(DocumentWrite{ID: m.id, Address: a, Version: m.version, Rewindable: m.rewindable, Retire: true})
+	tx.draft(DocumentWrite{ID: doc.id, Address: a, Version: doc.version, Rewindable: doc.rewindable, Retire: true}, nil)
 	return nil
 }
 
-// docMeta is what the session remembers of a live document.
-type docMeta struct {
+// document is the session's picture of the live incarnation at an address, the draft on the line included; a draft that
+// is rolled back takes its pictures along. An id of 0 means that there is none.
+type document struct {
 	id         DocumentID
 	version    int
 	deltas     int
 	rewindable bool
+	root       *node // the value; steps are applied in place
 }
 
-func (m docMeta) after(w DocumentWrite) docMeta {
-	m.id, m.version, m.rewindable = w.ID, w.Version, w.Rewindable
-	if w.Delta != nil {
-		m.deltas++
-	} else {
-		m.deltas = 0
-	}
-	return m
-}
+// cachedDocuments bounds how many pictures a session keeps between commits.
+const cachedDocuments = 64
 
-func (tx *Tx) meta(a Address) (docMeta, error) {
-	m, ok := tx.s.docs[a]
-	if !ok && len(tx.drafts[a]) == 0 {
-		doc, err := tx.s.storage.Document(a, 0)
+func (d Doc[T]) at(tx *Tx, a Address) (document, error) {
+	tx.use()
+	doc, ok := tx.s.docs[a]
+	if !ok {
+		stored, err := tx.s.storage.Document(a, 0)
+		if errors.Is(err, ErrNotFound) {
+			return document{}, nil
+		}
 		if err != nil {
-			return docMeta{}, err
+			return document{}, fmt.Errorf("document %s: %w", a.Kind, err)
 		}
-		m = docMeta{id: doc.ID, version: doc.Version, deltas: doc.Deltas, rewindable: doc.Rewindable}
-		tx.s.docs[a] = m
+		doc = document{id: stored.ID, version: stored.Version, deltas: stored.Deltas, rewindable: stored.Rewindable, root: &node{raw: stored.Value}}
+		tx.s.docs[a] = doc
 	}
-	for _, w := range tx.drafts[a] {
-		if w.Retire {
-			return docMeta{}, ErrNotFound
-		}
-		m = m.after(w)
+	if doc.version > d.Version {
+		return document{}, fmt.Errorf("document %s: stored version %d is newer than %d", a.Kind, doc.version, d.Version)
 	}
-	return m, nil
+	return doc, nil
 }
 
-func (tx *Tx) value(a Address) (json.RawMessage, int, error) {
-	drafts := tx.drafts[a]
-	if n := len(drafts); n > 0 && drafts[n-1].Retire {
-		return nil, 0, ErrNotFound
-	}
-	var raw json.RawMessage
-	version := 0
-	if base := slices.IndexFunc(drafts, func(w DocumentWrite) bool { return w.Base != nil }); base >= 0 {
-		raw, version, drafts = drafts[base].Base, drafts[base].Version, drafts[base+1:]
-	} else {
-		doc, err := tx.s.storage.Document(a, 0)
-		if err != nil {
-			return nil, 0, err
-		}
-		raw, version = doc.Value, doc.Version
-	}
-	for _, w := range drafts {
-		var ops []Op
-		if err := json.Unmarshal(w.Delta, &ops); err != nil {
-			return nil, 0, err
-		}
-		var err error
-		if raw, err = ApplyOps(raw, ops); err != nil {
-			return nil, 0, err
-		}
-	}
-	return raw, version, nil
-}
-
-func (tx *Tx) putDocument(a Address, version int, rewindable bool, raw json.RawMessage) error {
-	w := DocumentWrite{Address: a, Version: version, Rewindable: rewindable, Base: raw}
-	m, err := tx.meta(a)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		w.ID, w.Create = DocumentID(tx.mint()), true
-	case err != nil:
-		return err
-	default:
-		w.ID = m.id
-	}
-	tx.draft(w)
-	return nil
-}
-
-// draft adds w; a base overrides what this commit drafted for the same incarnation before.
-func (tx *Tx) draft(w DocumentWrite) {
+// draft adds w and the value after it. A base replaces what this commit drafted for the same incarnation before.
+func (tx *Tx) draft(w DocumentWrite, root *node) {
 	tx.write()
-	if w.Base != nil {
-		for i := len(tx.batch.Documents) - 1; i >= 0; i-- {
-			if old := tx.batch.Documents[i]; old.ID == w.ID {
-				w.Create = w.Create || old.Create
-				tx.batch.Documents = slices.Delete(tx.batch.Documents, i, i+1)
-			}
-		}
-		tx.drafts[w.Address] = slices.DeleteFunc(tx.drafts[w.Address], func(o DocumentWrite) bool { return o.ID == w.ID })
+	doc := document{id: w.ID, version: w.Version, rewindable: w.Rewindable, root: root}
+	switch {
+	case w.Retire:
+		doc = document{}
+	case w.Base != nil:
+		tx.batch.Documents = slices.DeleteFunc(tx.batch.Documents, func(old DocumentWrite) bool {
+			w.Create = w.Create || old.ID == w.ID && old.Create
+			return old.ID == w.ID
+		})
+	default:
+		doc.deltas = tx.s.docs[w.Address].deltas + 1
 	}
-	if tx.drafts == nil {
-		tx.drafts = map[Address][]DocumentWrite{}
-	}
-	tx.drafts[w.Address] = append(tx.drafts[w.Address], w)
+	tx.s.docs[w.Address] = doc
 	tx.batch.Documents = append(tx.batch.Documents, w)
+}
+
+// forget drops every picture that shows this draft: it was rolled back.
+func (tx *Tx) forget() {
+	for _, w := range tx.batch.Documents {
+		delete(tx.s.docs, w.Address)
+	}
+}
+
+// keep goes on with the pictures of a committed draft, bounded.
+func (tx *Tx) keep() {
+	for _, w := range tx.batch.Documents {
+		if tx.s.docs[w.Address].id == 0 {
+			delete(tx.s.docs, w.Address)
+		}
+	}
+	if len(tx.s.docs) > cachedDocuments {
+		clear(tx.s.docs)
+	}
 }

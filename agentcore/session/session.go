@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 )
 
@@ -21,7 +20,8 @@ type Session struct {
 	storage Storage
 	state   State
 	live    map[TaskID]Task // every task that is not terminal
-	docs    map[Address]docMeta
+	owned   map[TaskID]int  // live ordinary tasks by owner; no zeros
+	docs    map[Address]document
 	broken  error // why nothing works any more: closed, poisoned, stale
 	watch   []func(Commit)
 
@@ -56,14 +56,13 @@ func Open(ctx context.Context, storage Storage) (*Session, error) {
 		return nil, errors.Join(fmt.Errorf("acquire session store: %w", err), storage.Close())
 	}
 	state.NextID = max(state.NextID, firstID)
-	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state, live: map[TaskID]Task{}, docs: map[Address]docMeta{}}
+	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state,
+		live: map[TaskID]Task{}, owned: map[TaskID]int{}, docs: map[Address]document{}}
 	tasks, err := storage.Tasks(TaskQuery{Live: true})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load live tasks: %w", err), storage.Close())
 	}
-	for _, t := range tasks {
-		s.live[t.ID] = t
-	}
+	s.adoptTasks(tasks)
 	return s, nil
 }
 
@@ -87,12 +86,7 @@ func (s *Session) Commit(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	}
 	defer s.leave()
 	tx := &Tx{s: s, batch: Batch{Epoch: s.state.Epoch}, next: s.state.NextID}
-	err := fn(tx)
-	tx.closed = true
-	if err == nil {
-		err = tx.err
-	}
-	if err != nil {
+	if err := tx.run(fn); err != nil {
 		return 0, err
 	}
 	if !tx.wrote {
@@ -107,17 +101,22 @@ func (s *Session) Commit(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	case Strict:
 		b.Durability = Synced
 	}
+	s.broken = ErrPoisoned // a store or a listener that panics leaves it so
 	if err := s.storage.Commit(b); err != nil {
+		tx.forget()
 		switch {
 		case errors.Is(err, ErrStale):
 			s.broken = err
-		case !errors.Is(err, ErrNoEffect):
+		case errors.Is(err, ErrNoEffect):
+			s.broken = nil
+		default:
 			s.broken = fmt.Errorf("%w: %w", ErrPoisoned, err)
-			return 0, s.broken
+			err = s.broken
 		}
 		return 0, err
 	}
 	s.adopt(tx)
+	s.broken = nil
 	return b.Seq, nil
 }
 
@@ -129,12 +128,7 @@ func (s *Session) View(ctx context.Context, fn func(*Tx) error) error {
 	}
 	defer s.leave()
 	tx := &Tx{s: s, next: s.state.NextID, readOnly: true}
-	err := fn(tx)
-	tx.closed = true
-	if err == nil {
-		err = tx.err
-	}
-	return err
+	return tx.run(fn)
 }
 
 // Close waits for the commit under way and releases the store. Nothing is cancelled: what is unfinished is found again
@@ -173,31 +167,10 @@ func (s *Session) leave() { <-s.line }
 
 func (s *Session) adopt(tx *Tx) {
 	s.state.Seq, s.state.NextID = tx.batch.Seq, tx.batch.NextID
-	for _, t := range tx.batch.Tasks {
-		if t.Status == TaskTerminal {
-			delete(s.live, t.ID)
-		} else {
-			s.live[t.ID] = t
-		}
-	}
-	for _, w := range tx.batch.Documents {
-		s.docs[w.Address] = s.docs[w.Address].after(w)
-		if w.Retire {
-			delete(s.docs, w.Address)
-		}
-	}
+	s.adoptTasks(tx.batch.Tasks)
+	tx.keep()
 	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published}
 	for _, f := range s.watch {
 		f(c)
 	}
-}
-
-// liveTasks returns the live tasks in id order.
-func (s *Session) liveTasks() []Task {
-	out := make([]Task, 0, len(s.live))
-	for _, t := range s.live {
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b Task) int { return int(a.ID - b.ID) })
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrReadAfterWrite reports a table read behind a write of the same draft: such a read could not see the write.
@@ -12,8 +13,10 @@ var ErrReadAfterWrite = errors.New("session: records are read before the first w
 // ErrReadOnly reports a write inside View.
 var ErrReadOnly = errors.New("session: a view cannot write")
 
-// Tx is one draft on the line. It is valid inside the callback only, and belongs to that goroutine. Records are read
-// before the first write; documents may be read at any time and show the draft's own changes.
+// Tx is one draft on the line. It is valid inside the callback only, and belongs to that goroutine; a later use panics.
+// Records are read before the first write, and what is read is not changed by the caller; documents may be read at any
+// time and show the draft's own changes. Misuse (a read behind a write, invalid JSON, a write in a view, a delta that does
+// not fit) fails the commit even when the callback drops the error.
 type Tx struct {
 	s         *Session
 	batch     Batch
@@ -23,17 +26,26 @@ type Tx struct {
 	closed    bool
 	err       error // first misuse; fails the commit
 	published []any
-	drafts    map[Address][]DocumentWrite
 }
 
-// Sync makes this commit survive a power loss, with everything committed before it.
-func (tx *Tx) Sync() { tx.batch.Durability = Synced }
+// Sync makes this commit survive a power loss, with everything committed before it. It is no write by itself.
+func (tx *Tx) Sync() {
+	tx.use()
+	tx.batch.Durability = Synced
+}
 
-// Publish hands v to the listeners after the commit, in order. It never leaves before the commit, nor without it.
-func (tx *Tx) Publish(v any) { tx.published = append(tx.published, v) }
+// Publish hands v to the listeners after the commit, in order. It never leaves before the commit, nor without it. It is no
+// write by itself.
+func (tx *Tx) Publish(v any) {
+	tx.use()
+	tx.published = append(tx.published, v)
+}
 
 // Seq is the number this commit will have.
-func (tx *Tx) Seq() Seq { return tx.s.state.Seq + 1 }
+func (tx *Tx) Seq() Seq {
+	tx.use()
+	return tx.s.state.Seq + 1
+}
 
 // Epoch is the owner's epoch.
 func (tx *Tx) Epoch() int64 { return tx.s.state.Epoch }
@@ -51,8 +63,12 @@ func (tx *Tx) CreateConversation(parent *Fork, owner TaskID) ConversationID {
 	return c.ID
 }
 
-// EnsureRoot creates the main conversation on its first use.
+// EnsureRoot creates the main conversation on its first use. It may be called after writes.
 func (tx *Tx) EnsureRoot() error {
+	tx.use()
+	if slices.ContainsFunc(tx.batch.Conversations, func(c Conversation) bool { return c.ID == Root }) {
+		return nil
+	}
 	_, err := tx.s.storage.Conversation(Root)
 	if errors.Is(err, ErrNotFound) {
 		tx.write()
@@ -69,30 +85,12 @@ func (tx *Tx) Append(e Entry) EntryID {
 	}
 	tx.write()
 	tx.checkJSON("entry "+e.Kind, e.Model, e.Data)
+	for _, edit := range e.Edits {
+		tx.checkJSON("edit of entry "+e.Kind, edit.Model)
+	}
 	e.Seq = tx.Seq()
 	tx.batch.Entries = append(tx.batch.Entries, e)
 	return e.ID
-}
-
-// CreateTask adds a task and returns its id.
-func (tx *Tx) CreateTask(t Task) TaskID {
-	t.ID = TaskID(tx.mint())
-	tx.PutTask(t)
-	return t.ID
-}
-
-// PutTask replaces the whole record of a task.
-func (tx *Tx) PutTask(t Task) {
-	tx.write()
-	tx.checkJSON("task "+t.Kind, t.Checkpoint, t.Input, t.Memos)
-	t.Epoch = tx.s.state.Epoch
-	for i, other := range tx.batch.Tasks {
-		if other.ID == t.ID {
-			tx.batch.Tasks[i] = t
-			return
-		}
-	}
-	tx.batch.Tasks = append(tx.batch.Tasks, t)
 }
 
 // CreateSubmission adds a submission and returns its id.
@@ -139,37 +137,9 @@ func (tx *Tx) NewestHead(c ConversationID, at EntryID) (Entry, error) {
 	return tx.s.storage.NewestHead(c, at)
 }
 
-// LiveTask returns a task that is not terminal, as committed. It may be called after writes. ok is false for a terminal
-// or unknown task.
-func (tx *Tx) LiveTask(id TaskID) (t Task, ok bool) {
-	t, ok = tx.s.live[id]
-	return t, ok
-}
-
-// LiveTasks returns all tasks that are not terminal, as committed, in id order. It may be called after writes.
-func (tx *Tx) LiveTasks() []Task { return tx.s.liveTasks() }
-
-// Task returns a task, terminal ones included.
-func (tx *Tx) Task(id TaskID) (Task, error) {
-	if t, ok := tx.s.live[id]; ok {
-		return t, nil
-	}
-	if err := tx.read(); err != nil {
-		return Task{}, err
-	}
-	return tx.s.storage.Task(id)
-}
-
-// Tasks returns tasks in id order.
-func (tx *Tx) Tasks(q TaskQuery) ([]Task, error) {
-	if err := tx.read(); err != nil {
-		return nil, err
-	}
-	return tx.s.storage.Tasks(q)
-}
-
-// Submission returns a submission.
+// Submission returns a submission, as this draft left it.
 func (tx *Tx) Submission(id SubmissionID) (Submission, error) {
+	tx.use()
 	for _, sub := range tx.batch.Submissions {
 		if sub.ID == id {
 			return sub, nil
@@ -197,6 +167,25 @@ func (tx *Tx) Submissions(c ConversationID, status ...SubmissionStatus) ([]Submi
 	return tx.s.storage.Submissions(c, status...)
 }
 
+// run calls fn and ends the draft's life, also when fn panics. Nothing of a failed draft stays in memory.
+func (tx *Tx) run(fn func(*Tx) error) (err error) {
+	whole := false
+	defer func() {
+		tx.closed = true
+		if !whole {
+			tx.forget()
+		}
+	}()
+	if err = fn(tx); err == nil {
+		err = tx.err
+	}
+	if err == nil {
+		err = tx.checkTasks()
+	}
+	whole = err == nil
+	return err
+}
+
 func (tx *Tx) mint() int64 {
 	tx.write()
 	id := tx.next
@@ -204,30 +193,40 @@ func (tx *Tx) mint() int64 {
 	return id
 }
 
-func (tx *Tx) write() {
-	switch {
-	case tx.closed:
+func (tx *Tx) use() {
+	if tx.closed {
 		panic("session: a draft was used after its callback returned")
-	case tx.readOnly && tx.err == nil:
-		tx.err = ErrReadOnly
+	}
+}
+
+func (tx *Tx) write() {
+	tx.use()
+	if tx.readOnly {
+		_ = tx.misuse(ErrReadOnly) // the writers that cannot return it fail the view
 	}
 	tx.wrote = true
 }
 
 func (tx *Tx) read() error {
-	if tx.closed {
-		panic("session: a draft was used after its callback returned")
-	}
+	tx.use()
 	if tx.wrote {
-		return ErrReadAfterWrite
+		return tx.misuse(ErrReadAfterWrite)
 	}
 	return nil
 }
 
+// misuse keeps the first error, which fails the draft, and returns err.
+func (tx *Tx) misuse(err error) error {
+	if tx.err == nil {
+		tx.err = err
+	}
+	return err
+}
+
 func (tx *Tx) checkJSON(what string, values ...json.RawMessage) {
 	for _, v := range values {
-		if v != nil && !json.Valid(v) && tx.err == nil {
-			tx.err = fmt.Errorf("session: %s holds invalid JSON", what)
+		if v != nil && !json.Valid(v) {
+			_ = tx.misuse(fmt.Errorf("session: %s holds invalid JSON", what)) // told at the commit
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (Settle) isNext()   {}
 // After returns the record of t once n is committed. hasLiveWork says whether t still owns live ordinary tasks: its
 // outcome is then held. It is a pure function.
 func After(t session.Task, n Next, hasLiveWork bool) session.Task {
-	t.On, t.Policy = nil, ""
+	t.On, t.Policy, t.Epoch = nil, "", 0 // the session writes its own epoch
 	switch n := n.(type) {
 	case Continue:
 		t.Status, t.Phase, t.Checkpoint = session.TaskPending, n.Phase, n.Checkpoint

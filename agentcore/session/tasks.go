@@ -1,0 +1,242 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Errors of a commit that would break the rules of tasks. Nothing is written.
+var (
+	// ErrTerminal reports a write to a task that is over, or was never created.
+	ErrTerminal = errors.New("session: a task that is not live cannot change")
+	// ErrOwnerDown reports a new task under an owner that is unknown, over, completing or being cancelled.
+	ErrOwnerDown = errors.New("session: the owner takes no new work")
+	// ErrWaitCycle reports a task that would wait for itself, over other tasks or over its owners.
+	ErrWaitCycle = errors.New("session: a task would wait for itself")
+)
+
+// CreateTask adds a task and returns its id. Its owner must be live after the commit, neither completing nor marked.
+func (tx *Tx) CreateTask(t Task) TaskID {
+	t.ID = TaskID(tx.mint())
+	tx.batch.Tasks = append(tx.batch.Tasks, tx.draftTask(t))
+	return t.ID
+}
+
+// PutTask replaces the whole record of a live task. An Epoch of 0 says that the checkpoint is this owner's; a record that
+// keeps its checkpoint keeps its Epoch.
+func (tx *Tx) PutTask(t Task) {
+	tx.write()
+	t = tx.draftTask(t)
+	for i, other := range tx.batch.Tasks {
+		if other.ID == t.ID {
+			tx.batch.Tasks[i] = t
+			return
+		}
+	}
+	if _, live := tx.s.live[t.ID]; !live {
+		_ = tx.misuse(fmt.Errorf("task %d: %w", t.ID, ErrTerminal)) // told at the commit
+		return
+	}
+	tx.batch.Tasks = append(tx.batch.Tasks, t)
+}
+
+// draftTask returns t as it will be stored. It shares no memory with the caller's.
+func (tx *Tx) draftTask(t Task) Task {
+	tx.checkJSON("task "+t.Kind, t.Checkpoint, t.Input, t.Memos)
+	if t.Outcome != nil {
+		tx.checkJSON("outcome of task "+t.Kind, t.Outcome.Result)
+	}
+	if t.Epoch == 0 {
+		t.Epoch = tx.s.state.Epoch
+	}
+	return t.clone()
+}
+
+// LiveTask returns a task that is not terminal, as committed. It may be called after writes. ok is false for a terminal
+// or unknown task.
+func (tx *Tx) LiveTask(id TaskID) (t Task, ok bool) {
+	tx.use()
+	t, ok = tx.s.live[id]
+	return t, ok
+}
+
+// LiveTasks returns all tasks that are not terminal, as committed, in id order. It may be called after writes.
+func (tx *Tx) LiveTasks() []Task {
+	tx.use()
+	list := make([]Task, 0, len(tx.s.live))
+	for _, t := range tx.s.live {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b Task) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// OwnsLive reports whether owner has live ordinary work: tasks of its own that are not in the background. This draft's
+// changes count. It may be called after writes.
+func (tx *Tx) OwnsLive(owner TaskID) bool {
+	tx.use()
+	n := tx.s.owned[owner]
+	for _, t := range tx.batch.Tasks {
+		if old, live := tx.s.live[t.ID]; live && worksFor(old) == owner {
+			n--
+		}
+		if worksFor(t) == owner {
+			n++
+		}
+	}
+	return n > 0
+}
+
+// worksFor returns the owner that t holds up while it is live, or 0.
+func worksFor(t Task) TaskID {
+	if t.Background || t.Status == TaskTerminal {
+		return 0
+	}
+	return t.Owner
+}
+
+// Task returns a task, terminal ones included.
+func (tx *Tx) Task(id TaskID) (Task, error) {
+	tx.use()
+	if t, ok := tx.s.live[id]; ok {
+		return t, nil
+	}
+	if err := tx.read(); err != nil {
+		return Task{}, err
+	}
+	return tx.s.storage.Task(id)
+}
+
+// Tasks returns tasks in id order.
+func (tx *Tx) Tasks(q TaskQuery) ([]Task, error) {
+	if err := tx.read(); err != nil {
+		return nil, err
+	}
+	return tx.s.storage.Tasks(q)
+}
+
+// adoptTasks takes committed records over.
+func (s *Session) adoptTasks(tasks []Task) {
+	for _, t := range tasks {
+		if old, live := s.live[t.ID]; live {
+			s.count(old, -1)
+		}
+		if t.Status == TaskTerminal {
+			delete(s.live, t.ID)
+			continue
+		}
+		s.live[t.ID] = t
+		s.count(t, 1)
+	}
+}
+
+func (s *Session) count(t Task, by int) {
+	owner := worksFor(t)
+	if owner == 0 {
+		return
+	}
+	if s.owned[owner] += by; s.owned[owner] == 0 {
+		delete(s.owned, owner)
+	}
+}
+
+// checkTasks proves the rules about owners and waits on the state that the commit would leave.
+// Source: durable kernel 1.2, 2.3.
+func (tx *Tx) checkTasks() error {
+	var fine TaskID // the owner checked last
+	var after *taskGraph
+	for i := range tx.batch.Tasks {
+		t := &tx.batch.Tasks[i]
+		_, known := tx.s.live[t.ID]
+		if !known && t.Owner != 0 && t.Owner != fine {
+			o, ok := tx.candidate(t.Owner)
+			if !ok || o.Abort || o.Status == TaskCompleting || o.Status == TaskTerminal {
+				return fmt.Errorf("task %d of owner %d: %w", t.ID, t.Owner, ErrOwnerDown)
+			}
+			fine = t.Owner
+		}
+		if len(t.On) == 0 {
+			continue
+		}
+		if after == nil {
+			after = newTaskGraph(tx)
+		}
+		if after.leads(t.On, t.ID) {
+			return fmt.Errorf("task %d on %v: %w", t.ID, t.On, ErrWaitCycle)
+		}
+	}
+	return nil
+}
+
+// candidate returns a task as the commit would leave it.
+func (tx *Tx) candidate(id TaskID) (Task, bool) {
+	for _, t := range tx.batch.Tasks {
+		if t.ID == id {
+			return t, true
+		}
+	}
+	t, ok := tx.s.live[id]
+	return t, ok
+}
+
+// taskGraph is what the live tasks wait for after a draft: those named by On, and the ordinary tasks they own.
+type taskGraph struct {
+	s       *Session
+	drafted map[TaskID]*Task
+	owned   map[TaskID][]TaskID // of drafted tasks
+	all     map[TaskID][]TaskID // of committed tasks; built when first needed
+}
+
+func newTaskGraph(tx *Tx) *taskGraph {
+	g := &taskGraph{s: tx.s, drafted: map[TaskID]*Task{}, owned: map[TaskID][]TaskID{}}
+	for i := range tx.batch.Tasks {
+		t := &tx.batch.Tasks[i]
+		g.drafted[t.ID] = t
+		if owner := worksFor(*t); owner != 0 {
+			g.owned[owner] = append(g.owned[owner], t.ID)
+		}
+	}
+	return g
+}
+
+// leads reports whether a way goes from one of the tasks to the task named to.
+func (g *taskGraph) leads(from []TaskID, to TaskID) bool {
+	seen := map[TaskID]bool{}
+	todo := slices.Clone(from)
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if id == to {
+			return true
+		}
+		if !seen[id] {
+			seen[id] = true
+			todo = g.next(id, todo)
+		}
+	}
+	return false
+}
+
+// next appends what a task waits for to list.
+func (g *taskGraph) next(id TaskID, list []TaskID) []TaskID {
+	if t := g.drafted[id]; t != nil {
+		list = append(list, t.On...)
+	} else {
+		list = append(list, g.s.live[id].On...)
+	}
+	list = append(list, g.owned[id]...)
+	if g.s.owned[id] == 0 {
+		return list
+	}
+	if g.all == nil {
+		g.all = map[TaskID][]TaskID{}
+		for _, t := range g.s.live {
+			if owner := worksFor(t); owner != 0 && g.drafted[t.ID] == nil {
+				g.all[owner] = append(g.all[owner], t.ID)
+			}
+		}
+	}
+	return append(list, g.all[id]...)
+}
