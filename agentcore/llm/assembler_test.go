@@ -7,7 +7,6 @@ import (
 )
 
 func TestAnAssemblerHoldsWhatCameSoFar(t *testing.T) {
-	// Promise: P-078
 	var a Assembler
 	if !a.Empty() || len(a.Blocks()) != 0 {
 		t.Fatal("a new assembler must be empty")
@@ -75,7 +74,6 @@ func TestAStartedCallIsContentAlthoughItHasNoBlockYet(t *testing.T) {
 
 func TestEffortIsParsedAndFolded(t *testing.T) {
 	// Promise: P-373
-	// Promise: P-374
 	for _, level := range []Effort{"", EffortOff, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh, EffortMax, EffortUltra} {
 		got, err := ParseEffort(string(level))
 		if err != nil || got != level {

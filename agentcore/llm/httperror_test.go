@@ -12,8 +12,6 @@ import (
 )
 
 func TestAFailureIsClassifiedByStatusCodeAndText(t *testing.T) {
-	// Promise: P-552
-	// Promise: P-553
 	for _, tc := range []struct {
 		name     string
 		provider string

@@ -19,7 +19,6 @@ func TestTheProviderKeepsItsContractInProcess(t *testing.T) {
 }
 
 func TestTheProviderKeepsItsContractOverHTTP(t *testing.T) {
-	// Promise: P-344
 	llmtest.Run(t, func(t *testing.T, script scripted.Script) llm.Provider {
 		server := httptest.NewServer(scripted.New(script, scripted.Options{}))
 		t.Cleanup(server.Close)

@@ -22,6 +22,7 @@ type decoder struct {
 	origin llm.Origin
 	out    []llm.StreamEvent
 
+	plain   plain    // memory of the fast path
 	blocks  []*block // by index
 	open    int      // index of the open text, thinking or refusal; -1 = none
 	calls   calls
@@ -57,8 +58,8 @@ func (d *decoder) event(ev sse.Event) error {
 		d.end()
 		return nil
 	}
-	if d.plain(data) {
-		return nil
+	if ev.Type == "" && d.plain.parse(data, d.id == "") {
+		return d.chunk(&d.plain.chunk)
 	}
 	c, err := decodeChunk(data)
 	if err != nil {

@@ -57,8 +57,7 @@ func foreign(m llm.Message) llm.Message {
 
 func TestAHistoryBecomesARequest(t *testing.T) {
 	// Promise: P-054
-	// Promise: P-355
-	// Promise: P-358
+	// Promise: P-374
 	// Promise: P-376
 	// Promise: P-571
 	thinking := llm.Block{Type: llm.Thinking, Text: "plan: list", Field: "reasoning_content"}

@@ -255,6 +255,7 @@ var stops = map[string]llm.StopReason{
 }
 
 // TestWireRecordings decodes each stream of index.jsonl in testdata and, where WORKFLOWD_WIRE_DIR is set, in that folder.
+// Promise: P-078
 func TestWireRecordings(t *testing.T) {
 	dirs := []string{"testdata/wire"}
 	if dir := os.Getenv("WORKFLOWD_WIRE_DIR"); dir != "" {
