@@ -128,7 +128,7 @@ func (b *Builder) add(n graph.Node, c code, from ...edge) {
 	if _, taken := b.at[n.Path]; taken {
 		b.problem(n.Path, "the path is taken by another node; give one of them another name")
 	}
-	if n.When == nil {
+	if n.When == nil && n.Scope == "" { // a loop's body follows its loop
 		n.When = b.guard
 	}
 	b.at[n.Path] = len(b.graph.Nodes)

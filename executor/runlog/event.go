@@ -39,7 +39,6 @@ const (
 	NodeSucceeded EventKind = "node.succeeded" //
 	NodeFailed    EventKind = "node.failed"    // failure
 	NodeAborted   EventKind = "node.aborted"   // reason
-	NodeSkipped   EventKind = "node.skipped"   // reason
 
 	ItemOpen   EventKind = "item.open" // an output item chunk, as package outputitems encodes it
 	ItemAppend EventKind = "item.append"
@@ -51,8 +50,8 @@ const (
 	RequestExpired   EventKind = "request.expired"   // requestId
 	RequestWithdrawn EventKind = "request.withdrawn" // requestId
 
-	SignalReceived EventKind = "run.signal"     // topic
-	UsageRecorded  EventKind = "usage.recorded" // recordId, usage
+	RunSignalled  EventKind = "run.signalled"  // topic
+	UsageRecorded EventKind = "usage.recorded" // recordId, usage
 )
 
 // Kinds lists every kind, in the order of their declaration.
@@ -60,11 +59,10 @@ func Kinds() []EventKind {
 	return []EventKind{
 		RunQueued, RunReady, RunRunning, RunWaiting, RunSleeping, RunSuspended, RunPaused, RunBlocked, RunCancelling,
 		RunSucceeded, RunFailed, RunAborted, RunExpired,
-		NodeStarted, NodeChunk, NodeRetracted, NodeWaiting, NodeSleeping, NodeSuspended, NodeSucceeded, NodeFailed,
-		NodeAborted, NodeSkipped,
+		NodeStarted, NodeChunk, NodeRetracted, NodeWaiting, NodeSleeping, NodeSuspended, NodeSucceeded, NodeFailed, NodeAborted,
 		ItemOpen, ItemAppend, ItemSet, ItemDone,
 		RequestOpened, RequestAnswered, RequestExpired, RequestWithdrawn,
-		SignalReceived, UsageRecorded,
+		RunSignalled, UsageRecorded,
 	}
 }
 

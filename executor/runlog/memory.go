@@ -75,15 +75,6 @@ func (m *Memory) Commit(b *Batch) error {
 	if r == nil {
 		return ErrNotFound
 	}
-	if b.Resolve != nil {
-		i := slices.IndexFunc(r.requests, func(q Request) bool { return q.ID == b.Resolve.RequestID })
-		if i < 0 {
-			return ErrNotFound
-		}
-		if r.requests[i].Status != RequestOpen {
-			return ErrResolved
-		}
-	}
 	// Nothing can fail from here on.
 	if b.Create != nil {
 		m.runs[b.Run] = r
@@ -98,9 +89,14 @@ func (m *Memory) Commit(b *Batch) error {
 	m.people(r, b)
 	for _, e := range b.Effects {
 		list := r.effects[e.Node]
-		if i := slices.IndexFunc(list, func(old Effect) bool { return old.Key == e.Key }); i >= 0 {
+		i := slices.IndexFunc(list, func(old Effect) bool { return old.Key == e.Key })
+		switch {
+		case e.Forget && i >= 0:
+			r.effects[e.Node] = slices.Delete(list, i, i+1)
+		case e.Forget:
+		case i >= 0:
 			list[i] = e
-		} else {
+		default:
 			r.effects[e.Node] = append(list, e)
 		}
 	}
@@ -115,15 +111,12 @@ func (m *Memory) Commit(b *Batch) error {
 }
 
 func (r *memoryRun) change(b *Batch) {
-	if b.Cancel {
-		r.run.CancelRequested = true
-	}
 	c := b.Change
 	if c == nil {
 		return
 	}
 	r.run.Status, r.run.Reason, r.run.Failure, r.run.Result = c.Status, c.Reason, c.Failure, c.Result
-	r.run.CancelRequested = r.run.CancelRequested || c.CancelRequested
+	r.run.CancelRequested = c.CancelRequested
 	r.run.WakeAt, r.run.StartedAt, r.run.FinishedAt = c.WakeAt, c.StartedAt, c.FinishedAt
 	r.run.Version, r.run.Fingerprint = c.Version, c.Fingerprint
 }
@@ -173,19 +166,17 @@ func (m *Memory) people(r *memoryRun, b *Batch) {
 			r.requests = append(r.requests, q)
 		}
 	}
-	resolutions := b.Withdraw
-	if b.Resolve != nil {
-		resolutions = append(slices.Clone(resolutions), *b.Resolve)
-	}
-	for _, to := range resolutions {
+	for _, to := range b.Resolve {
 		for i := range r.requests {
 			if q := &r.requests[i]; q.ID == to.RequestID && q.Status == RequestOpen {
 				q.Status, q.Answer, q.AnsweredBy, q.ResolvedAt = to.Status, to.Answer, to.By, to.At
 			}
 		}
 	}
-	if s := b.Signal; s != nil && !slices.ContainsFunc(r.signals, func(old Signal) bool { return old.ID == s.ID }) {
-		r.signals = append(r.signals, *s)
+	for _, s := range b.Signals {
+		if !slices.ContainsFunc(r.signals, func(old Signal) bool { return old.ID == s.ID }) {
+			r.signals = append(r.signals, s)
+		}
 	}
 	for i := range r.signals {
 		if slices.Contains(b.Consume, r.signals[i].ID) {
@@ -349,6 +340,14 @@ func (m *Memory) Signals(id RunID) (list []Signal, err error) {
 		}
 	})
 	return list, err
+}
+
+// HasSignal implements Store.
+func (m *Memory) HasSignal(id RunID, signal string) (known bool, err error) {
+	err = m.read(id, func(r *memoryRun) {
+		known = slices.ContainsFunc(r.signals, func(s Signal) bool { return s.ID == signal })
+	})
+	return known, err
 }
 
 // Usage implements Store.

@@ -40,7 +40,7 @@ type Run struct {
 	LastSeq         Seq               `json:"lastSeq"` // of its newest event
 }
 
-// RunChange is the part of a Run that an owner writes; a write replaces all of it, except that a cancel request stays.
+// RunChange is the part of a Run that an owner writes; a write replaces all of it.
 type RunChange struct {
 	Status          RunStatus
 	Reason          string
@@ -64,10 +64,13 @@ type Node struct {
 	FirstSeq   Seq               `json:"firstSeq,omitempty"`
 	Output     json.RawMessage   `json:"output,omitempty"`
 	Failure    *workflow.Failure `json:"failure,omitempty"`
-	Reason     string            `json:"reason,omitempty"` // of aborted and skipped
+	Failures   int               `json:"failures,omitempty"` // attempts that failed
+	Reason     string            `json:"reason,omitempty"`   // of aborted
 	WakeAt     time.Time         `json:"wakeAt,omitzero"`
 	StartedAt  time.Time         `json:"startedAt,omitzero"` // of the first attempt
 	FinishedAt time.Time         `json:"finishedAt,omitzero"`
+	// Waits names what a waiting visit waits for: request ids, and topics as "signal:" and the topic.
+	Waits []string `json:"waits,omitempty"`
 	// Inline marks a recorded decision (apply, switch, loop turn), which is no node to people.
 	Inline bool `json:"inline,omitempty"`
 }
@@ -119,6 +122,7 @@ type Effect struct {
 	Done   bool            // false: the intent only
 	Result json.RawMessage // when done
 	WakeAt time.Time       // of a sleep
+	Forget bool            // removes the entry
 }
 
 // Signal is a message to a run. Consumer is the node that received it.

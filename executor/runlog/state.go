@@ -63,19 +63,18 @@ const (
 	NodeIsDone      NodeStatus = "succeeded"
 	NodeHasFailed   NodeStatus = "failed"
 	NodeIsAborted   NodeStatus = "aborted"
-	NodeIsSkipped   NodeStatus = "skipped" // never entered: not its case, or an input failed
 )
 
 // NodeStatuses lists the node states, live ones first.
 func NodeStatuses() []NodeStatus {
 	return []NodeStatus{
-		NodeIsRunning, NodeIsWaiting, NodeIsSleeping, NodeIsSuspended, NodeIsDone, NodeHasFailed, NodeIsAborted, NodeIsSkipped,
+		NodeIsRunning, NodeIsWaiting, NodeIsSleeping, NodeIsSuspended, NodeIsDone, NodeHasFailed, NodeIsAborted,
 	}
 }
 
 // nodeNext says what may follow; "" is a node without a record. "running" may follow itself: a crash or a new owner.
 var nodeNext = map[NodeStatus][]NodeStatus{
-	"":              {NodeIsRunning, NodeIsDone, NodeHasFailed, NodeIsSkipped},
+	"":              {NodeIsRunning, NodeIsDone, NodeHasFailed},
 	NodeIsRunning:   {NodeIsRunning, NodeIsWaiting, NodeIsSleeping, NodeIsSuspended, NodeIsDone, NodeHasFailed, NodeIsAborted},
 	NodeIsWaiting:   {NodeIsRunning, NodeIsAborted},
 	NodeIsSleeping:  {NodeIsRunning, NodeIsAborted},
@@ -84,7 +83,7 @@ var nodeNext = map[NodeStatus][]NodeStatus{
 
 // Terminal reports whether the visit has ended.
 func (s NodeStatus) Terminal() bool {
-	return s == NodeIsDone || s == NodeHasFailed || s == NodeIsAborted || s == NodeIsSkipped
+	return s == NodeIsDone || s == NodeHasFailed || s == NodeIsAborted
 }
 
 // CanBecome reports whether to may follow s.

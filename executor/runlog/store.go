@@ -23,8 +23,6 @@ var (
 	ErrNotFound = errors.New("runlog: not found")
 	// ErrExists reports a start whose request id is taken.
 	ErrExists = errors.New("runlog: the request id is taken")
-	// ErrResolved reports an answer to a request that is no longer open.
-	ErrResolved = errors.New("runlog: the request is resolved")
 	// ErrDefinition reports a definition that is stored with another fingerprint.
 	ErrDefinition = errors.New("runlog: the version is registered with another graph")
 	// ErrClosed reports use after Close.
@@ -39,14 +37,12 @@ type Batch struct {
 	Durability Durability
 	Create     *Run // a new run, ErrExists when its request id is taken
 	Change     *RunChange
-	Cancel     bool // sets CancelRequested and leaves the rest
 	Nodes      []Node
 	Events     []Event
 	Open       []Request    // ignored when the id exists
-	Resolve    *Resolution  // ErrResolved when the request is not open
-	Withdraw   []Resolution // those that are still open
+	Resolve    []Resolution // of requests that are open; others stay as they are
 	Effects    []Effect     // upsert by node and key
-	Signal     *Signal      // ignored when the id exists
+	Signals    []Signal     // ignored when the id exists
 	Consume    []string     // signal ids
 	Usage      []UsageRecord
 }
@@ -82,6 +78,8 @@ type Store interface {
 	Effects(id RunID, key NodeKey) ([]Effect, error)
 	// Signals returns the unread signals of a run, oldest first.
 	Signals(id RunID) ([]Signal, error)
+	// HasSignal reports whether a signal of that id was ever sent to the run.
+	HasSignal(id RunID, signal string) (bool, error)
 	Usage(id RunID) ([]UsageRecord, error)
 	// PutDefinition stores d, or checks that it is stored with the same fingerprint: ErrDefinition. With replace it
 	// overwrites.

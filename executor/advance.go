@@ -1,0 +1,414 @@
+package executor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/workflow"
+)
+
+// advance does what the schedule and the clock ask for, until nothing is left but waiting.
+func (o *owner) advance() {
+	if o.run.Status.Terminal() || o.plan == nil {
+		o.withoutPlan()
+		return
+	}
+	now := o.e.now()
+	if !o.run.Deadline.IsZero() && !now.Before(o.run.Deadline) && !o.stopping() {
+		o.sched.cancel(&workflow.Failure{Kind: workflow.DeadlineExceeded, Message: errDeadline.Message})
+		o.stopVisits(errDeadline)
+	}
+	for o.fatal == nil {
+		starts, decided, doomed := o.sched.take()
+		for _, n := range decided {
+			n.StartedAt, n.FinishedAt = o.stamp(), o.stamp()
+			o.write(n)
+		}
+		for _, st := range starts {
+			o.begin(st)
+		}
+		if doomed {
+			o.stopVisits(nil)
+			continue // a parked visit that was stopped may let others go on
+		}
+		if len(starts) == 0 && len(decided) == 0 {
+			break
+		}
+	}
+	if o.fatal != nil {
+		return
+	}
+	o.wakeVisits(now)
+	o.rest()
+}
+
+func (o *owner) stamp() time.Time { return o.e.now().UTC().Truncate(time.Millisecond) }
+
+// withoutPlan is advance for a run that has ended or whose definition is missing.
+func (o *owner) withoutPlan() {
+	if o.run.Status.Terminal() || o.leaving {
+		return
+	}
+	if o.run.CancelRequested {
+		o.end(outcome{failure: aborted(o.run.Reason)})
+		return
+	}
+	if o.run.Status != runlog.Blocked {
+		reason := o.e.whyBlocked(&o.run)
+		o.become(runlog.Blocked, reason, map[string]string{"reason": reason})
+	}
+}
+
+// begin takes up a visit that the schedule wants: it enters it, or parks it as its record says.
+func (o *owner) begin(st start) {
+	v := &visit{start: st, record: runlog.Node{NodeKey: st.key}}
+	if st.record != nil {
+		v.record = *st.record
+	}
+	o.visits[st.key] = v
+	switch {
+	case st.stopping():
+		o.stopped(v)
+	case v.record.Status == runlog.NodeIsWaiting || v.record.Status == runlog.NodeIsSleeping:
+		// parked; wakeVisits looks at it
+	default:
+		o.enter(v)
+	}
+}
+
+// enter starts the next attempt of a visit.
+func (o *owner) enter(v *visit) {
+	if o.leaving || o.pausing != "" {
+		return // it stays as it is and is entered after the next load
+	}
+	if o.run.Status != runlog.Running {
+		if o.run.StartedAt.IsZero() {
+			o.run.StartedAt = o.stamp()
+		}
+		o.run.WakeAt = time.Time{}
+		o.become(runlog.Running, "", nil)
+	}
+	r, resumes := &v.record, v.s.node.Resumes
+	r.Attempt++
+	if r.Attempt > 1 && !resumes && r.FirstSeq > 0 {
+		kept, err := o.e.store.Chunks(o.id, v.key, r.FirstSeq-1, 1)
+		if err != nil {
+			o.fatal = storeError(err, "chunks of node %q", v.key.Path)
+			return
+		}
+		if len(kept) > 0 {
+			o.event(runlog.NodeRetracted, v, nil).Retract = r.FirstSeq
+		}
+		r.FirstSeq = 0
+	}
+	if r.StartedAt.IsZero() {
+		r.StartedAt = o.stamp()
+	}
+	r.Status, r.WakeAt, r.Waits = runlog.NodeIsRunning, time.Time{}, nil
+	o.event(runlog.NodeStarted, v, nil)
+	o.write(*r)
+	a := newAttempt(o, v)
+	v.cancel, v.waits = a.cancel, nil
+	o.running++
+	o.committed(func(err error) {
+		if err != nil {
+			a.cancel(err)
+			o.running--
+			v.cancel = nil
+			return
+		}
+		nodeStarted.Hit()
+		o.e.attempts.Go(a.run)
+	})
+}
+
+// ended takes the end of an attempt.
+func (o *owner) ended(v *visit, waits []string, wakeAt time.Time, out []byte, err error) {
+	o.running--
+	cause := v.cancel
+	v.cancel = nil
+	if cause != nil {
+		cause(nil)
+	}
+	if o.fatal != nil {
+		return
+	}
+	r := &v.record
+	switch {
+	case err == nil:
+		r.Status, r.Output, r.FinishedAt, r.Failure = runlog.NodeIsDone, out, o.stamp(), nil
+		o.event(runlog.NodeSucceeded, v, nil)
+		o.settled(v, outcome{value: value{out, v.key}})
+	case v.stopping():
+		o.stopped(v)
+	case o.leaving || o.pausing != "" || fault.Is(err, fault.Suspended):
+		r.Status = runlog.NodeIsSuspended
+		o.event(runlog.NodeSuspended, v, nil)
+		o.write(*r)
+	case parks(err, waits, wakeAt):
+		o.park(v, waits, wakeAt)
+	default:
+		o.failed(v, err)
+	}
+}
+
+// parks reports whether the error of an attempt says that it waits for something it asked for.
+func parks(err error, waits []string, wakeAt time.Time) bool {
+	_, parked := errors.AsType[*parked](err)
+	return (parked || fault.Is(err, fault.UserInputRequired)) && (len(waits) > 0 || !wakeAt.IsZero())
+}
+
+// park lays a visit aside until what it waits for is there.
+func (o *owner) park(v *visit, waits []string, wakeAt time.Time) {
+	r := &v.record
+	r.Waits, r.WakeAt = waits, wakeAt
+	if len(waits) > 0 {
+		r.Status = runlog.NodeIsWaiting
+		o.event(runlog.NodeWaiting, v, map[string]any{"for": waits})
+	} else {
+		r.Status = runlog.NodeIsSleeping
+		o.event(runlog.NodeSleeping, v, map[string]any{"until": wakeAt})
+	}
+	o.write(*r)
+}
+
+// failed ends an attempt with a failure: the next attempt after a wait, or the end of the visit.
+func (o *owner) failed(v *visit, err error) {
+	r := &v.record
+	r.Failures++
+	r.Failure = failureOf(err, v.key, r.Attempt)
+	if r.Failures < v.s.node.Attempts && !v.stopping() {
+		wait := backoff(time.Duration(v.s.node.BackoffMS)*time.Millisecond, r.Failures)
+		r.Status, r.WakeAt, r.Waits = runlog.NodeIsSleeping, o.stamp().Add(wait), nil
+		o.event(runlog.NodeSleeping, v, map[string]any{"until": r.WakeAt, "failure": r.Failure})
+		o.write(*r)
+		return
+	}
+	r.Status, r.FinishedAt = runlog.NodeHasFailed, o.stamp()
+	o.event(runlog.NodeFailed, v, r.Failure)
+	o.settled(v, outcome{failure: r.Failure})
+}
+
+// stopped ends a visit because the run, or its part of it, ends.
+func (o *owner) stopped(v *visit) {
+	r, failure := &v.record, *aborted("")
+	for f := v.f; f != nil; f = f.parent.f {
+		if f.doom != nil {
+			failure = *f.doom
+		}
+	}
+	if failure.Kind != workflow.DeadlineExceeded {
+		failure.Kind = fault.ExecutionAborted
+	}
+	failure.Node, failure.Visit, failure.Attempt = v.key.Path, v.key.Visit, r.Attempt
+	if r.Status != "" { // it had begun
+		r.Status, r.Reason, r.Failure, r.FinishedAt = runlog.NodeIsAborted, failure.Message, &failure, o.stamp()
+		o.event(runlog.NodeAborted, v, map[string]string{"reason": failure.Message})
+	}
+	o.settled(v, outcome{failure: &failure})
+}
+
+// settled ends a visit: its open questions are moot, the schedule goes on.
+func (o *owner) settled(v *visit, end outcome) {
+	delete(o.visits, v.key)
+	if v.record.Status != "" {
+		v.record.WakeAt, v.record.Waits = time.Time{}, nil
+		o.write(v.record)
+		o.withdraw(v)
+		o.committed(func(error) { nodeFinished.Hit() })
+	}
+	o.sched.finished(v.start, end)
+}
+
+// withdraw closes what a visit asked and nobody answered.
+func (o *owner) withdraw(v *visit) {
+	if o.requests == nil && v.start.record == nil {
+		return // all its attempts were here and asked nothing
+	}
+	asked, err := o.asked()
+	if err != nil {
+		o.fatal = err
+		return
+	}
+	for id, q := range asked {
+		if q.Node == v.key && q.Status == runlog.RequestOpen {
+			o.resolve(runlog.Resolution{RequestID: id, Status: runlog.RequestIsMoot, At: o.stamp()}, runlog.RequestWithdrawn, v)
+		}
+	}
+}
+
+// resolve ends a request that is open in the owner's eyes.
+func (o *owner) resolve(to runlog.Resolution, kind runlog.EventKind, v *visit) {
+	q := o.requests[to.RequestID]
+	q.Status, q.Answer, q.AnsweredBy, q.ResolvedAt = to.Status, to.Answer, to.By, to.At
+	o.requests[to.RequestID] = q
+	o.next.Resolve = append(o.next.Resolve, to)
+	o.event(kind, v, map[string]string{"requestId": to.RequestID})
+}
+
+// stopVisits tells visits that have to stop. A cause of nil is the end of their part of the run.
+func (o *owner) stopVisits(cause *workflow.Error) {
+	for _, v := range o.visits {
+		if !v.stopping() {
+			continue
+		}
+		if v.cancel == nil {
+			o.stopped(v)
+			continue
+		}
+		if cause == nil {
+			cause = fault.New(fault.ExecutionAborted, "%s", o.why())
+		}
+		v.cancel(cause)
+	}
+}
+
+// why says in a few words why visits are stopped.
+func (o *owner) why() string {
+	if d := o.sched.root.doom; d != nil && d.Message != "" {
+		return d.Message
+	}
+	return "another node failed"
+}
+
+// wakeVisits enters parked visits whose time has come or whose wait is over.
+func (o *owner) wakeVisits(now time.Time) {
+	for _, v := range o.visits {
+		if o.fatal != nil {
+			return
+		}
+		if v.cancel != nil || v.record.Status == runlog.NodeIsRunning || v.record.Status == runlog.NodeIsSuspended {
+			continue
+		}
+		due := !v.record.WakeAt.IsZero() && !now.Before(v.record.WakeAt)
+		over, err := o.over(v, now)
+		if err != nil {
+			o.fatal = err
+			return
+		}
+		if due || over {
+			o.enter(v)
+		}
+	}
+}
+
+// over reports whether something that a visit waits for is there. It ends requests whose time is up.
+func (o *owner) over(v *visit, now time.Time) (bool, error) {
+	over := false
+	for _, wait := range v.record.Waits {
+		if topic, isSignal := signalTopic(wait); isSignal {
+			there, err := o.unread(topic)
+			if err != nil {
+				return false, err
+			}
+			over = over || there
+			continue
+		}
+		asked, err := o.asked()
+		if err != nil {
+			return false, err
+		}
+		q := asked[wait]
+		if q.Status == runlog.RequestOpen && !q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt) {
+			o.resolve(runlog.Resolution{RequestID: q.ID, Status: runlog.RequestIsExpired, At: o.stamp()}, runlog.RequestExpired, v)
+			q.Status = runlog.RequestIsExpired
+		}
+		over = over || q.Status != runlog.RequestOpen
+	}
+	return over, nil
+}
+
+// unread reports whether a signal of the topic waits.
+func (o *owner) unread(topic string) (bool, error) {
+	list, err := o.e.store.Signals(o.id)
+	if err != nil {
+		return false, storeError(err, "signals of run %s", o.id)
+	}
+	for _, s := range list {
+		if s.Topic == topic {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// rest ends the run, or lets it wait, when no attempt is in work.
+func (o *owner) rest() {
+	if o.fatal != nil || o.running > 0 || o.run.Status.Terminal() {
+		return
+	}
+	if end, done := o.sched.done(); done {
+		o.end(end)
+		return
+	}
+	switch {
+	case o.pausing != "":
+		if o.run.Status != runlog.Paused {
+			o.become(runlog.Paused, o.pausing, map[string]string{"reason": o.pausing})
+		}
+		return
+	case o.leaving:
+		if o.run.Status == runlog.Running {
+			o.become(runlog.Suspended, "", nil)
+		}
+		return
+	}
+	to := runlog.Sleeping
+	for _, v := range o.visits {
+		if v.record.Status == runlog.NodeIsWaiting {
+			to = runlog.Waiting
+		}
+	}
+	at := o.wakeAt()
+	if !o.run.Deadline.IsZero() && (at.IsZero() || o.run.Deadline.Before(at)) {
+		at = o.run.Deadline
+	}
+	if o.run.Status == to && o.run.WakeAt.Equal(at) {
+		return
+	}
+	if o.run.Status != runlog.Running { // taken up for nothing
+		if o.run.Status == to {
+			o.run.WakeAt = at
+			o.changed()
+			return
+		}
+		o.become(runlog.Running, "", nil)
+	}
+	o.run.WakeAt = at
+	if to == runlog.Waiting {
+		o.become(to, "", nil)
+	} else {
+		o.become(to, "", map[string]time.Time{"until": at})
+	}
+}
+
+// end ends the run.
+func (o *owner) end(end outcome) {
+	if o.run.StartedAt.IsZero() {
+		o.run.StartedAt = o.stamp()
+	}
+	if end.failure == nil && end.skipped {
+		end.failure = &workflow.Failure{Kind: fault.Internal, Message: "the node of the result was skipped"}
+	}
+	o.run.FinishedAt, o.run.WakeAt, o.run.Failure = o.stamp(), time.Time{}, end.failure
+	to, data := runlog.Failed, any(end.failure)
+	switch {
+	case end.failure == nil:
+		to, data = runlog.Succeeded, nil
+		o.run.Result = end.value.origin
+	case end.failure.Kind == workflow.DeadlineExceeded && end.failure.Node == "":
+		to, data = runlog.Expired, nil
+	case end.failure.Kind == fault.ExecutionAborted && o.run.CancelRequested:
+		to, data = runlog.Aborted, map[string]string{"reason": end.failure.Message}
+	}
+	if to == runlog.Succeeded || to == runlog.Failed {
+		if o.run.Status != runlog.Running {
+			o.become(runlog.Running, "", nil) // a graph of inline steps alone ends as it begins
+		}
+	}
+	o.become(to, o.run.Reason, data)
+	o.synced()
+	o.committed(func(error) { runFinished.Hit() })
+}
