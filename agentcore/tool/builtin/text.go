@@ -1,0 +1,154 @@
+package builtin
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	xunicode "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// cleaner makes text out of what a program or file holds: invalid bytes become U+FFFD, terminal sequences and control
+// characters go, CRLF becomes LF. A lone CR stays, for whoever knows what it overwrites. It keeps its place in a sequence
+// from one piece to the next, so pieces may be cut anywhere but inside a rune. The zero value is ready.
+// Source: bugs 32 (d).
+type cleaner struct {
+	state   cleanState
+	cr      bool // a CR was seen and not yet given out
+	dropped int  // control characters left out, terminal sequences included
+}
+
+type cleanState int
+
+const (
+	plain     cleanState = iota
+	escape               // after ESC
+	csi                  // ESC [ … final byte
+	osc                  // ESC ] … BEL or ESC \; also DCS, SOS, PM, APC
+	oscEscape            // ESC inside osc
+)
+
+// add appends the clean form of src to dst.
+func (c *cleaner) add(dst, src []byte) []byte {
+	for len(src) > 0 {
+		r, size := utf8.DecodeRune(src)
+		src = src[size:]
+		if c.skip(r) {
+			continue
+		}
+		if c.cr {
+			c.cr = false
+			if r != '\n' {
+				dst = append(dst, '\r')
+			}
+		}
+		switch {
+		case r == '\r':
+			c.cr = true
+		case r == '\n' || r == '\t':
+			dst = append(dst, byte(r))
+		case unicode.IsControl(r):
+			c.dropped++
+		default:
+			dst = utf8.AppendRune(dst, r) // RuneError is U+FFFD
+		}
+	}
+	return dst
+}
+
+// skip reports whether r belongs to a terminal sequence.
+func (c *cleaner) skip(r rune) bool {
+	switch c.state {
+	case plain:
+		if r != 0x1b {
+			return false
+		}
+		c.state = escape
+		c.dropped++
+	case escape:
+		switch {
+		case r == '[':
+			c.state = csi
+		case strings.ContainsRune("]PX^_", r):
+			c.state = osc
+		case r >= 0x20 && r <= 0x2f: // intermediate byte, such as in ESC ( B
+		default:
+			c.state = plain
+			return r != '\n' && r != 0x1b && r < 0x7f
+		}
+	case csi:
+		if r < 0x20 || r > 0x3f { // the final byte, or something that ends a broken sequence
+			c.state = plain
+			return r >= 0x40 && r <= 0x7e
+		}
+	case osc:
+		switch r {
+		case 0x07:
+			c.state = plain
+		case 0x1b:
+			c.state = oscEscape
+		case '\n': // never closed: not a sequence worth the rest of the output
+			c.state = plain
+			return false
+		}
+	case oscEscape:
+		c.state = plain
+	}
+	return true
+}
+
+// cleanLine returns one line as the model sees it; a CR inside it becomes a space.
+func cleanLine(line []byte) string {
+	var c cleaner
+	return strings.ReplaceAll(string(c.add(nil, line)), "\r", " ")
+}
+
+// showName returns a file name on one line: one that is not printable is quoted.
+func showName(name string) string {
+	for _, r := range name {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return strconv.Quote(name)
+		}
+	}
+	return name
+}
+
+// cutBytes returns at most n bytes of s, ending at a rune edge.
+func cutBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// sniff wraps a file so that it reads as UTF-8 where its byte order mark says UTF-16, and without a mark. binary is true
+// when what begins the file is not text.
+func sniff(r io.Reader) (text io.Reader, binary bool, err error) {
+	head := make([]byte, sniffBytes)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, false, err
+	}
+	head = head[:n]
+	whole := io.MultiReader(bytes.NewReader(head), r)
+	var enc encoding.Encoding
+	switch {
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}):
+		enc = xunicode.UTF16(xunicode.LittleEndian, xunicode.ExpectBOM)
+	case bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		enc = xunicode.UTF16(xunicode.BigEndian, xunicode.ExpectBOM)
+	case bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}):
+		return io.MultiReader(bytes.NewReader(head[3:]), r), bytes.IndexByte(head, 0) >= 0, nil
+	default:
+		return whole, bytes.IndexByte(head, 0) >= 0, nil
+	}
+	return transform.NewReader(whole, enc.NewDecoder()), false, nil
+}
