@@ -102,7 +102,7 @@ type node struct {
 	raw    json.RawMessage // not looked into yet
 	object *object
 	array  *array
-	text   *[]byte // decoded string
+	text   []byte // string that was appended to or trimmed: JSON without the closing quote
 }
 
 type (
@@ -143,7 +143,7 @@ func (n *node) apply(op Op) (*node, *OpError) {
 		if err != nil {
 			return nil, err
 		}
-		return n, target.edit(op, tokens)
+		return n, target.edit(op)
 	case OpSplice:
 		return n, n.splice(op, tokens)
 	default:
@@ -192,31 +192,44 @@ func (n *node) set(op Op, tokens []string) *OpError {
 	}
 }
 
-// edit appends to or trims the string n.
-func (n *node) edit(op Op, tokens []string) *OpError {
-	if err := n.expand(tokens); err != nil {
-		return err
-	}
+// edit appends to or trims the string n, which sits at tokens. What it holds stays encoded: an append decodes nothing.
+func (n *node) edit(op Op) *OpError {
 	if n.text == nil {
-		return misfit(op.Path, "not a string")
+		raw := bytes.TrimSpace(n.raw)
+		if len(raw) == 0 || raw[0] != '"' {
+			return misfit(op.Path, "not a string")
+		}
+		n.text, n.raw = slices.Clone(raw[:len(raw)-1]), nil
 	}
 	if op.Op == OpAppend {
-		var tail string
-		if !bytes.HasPrefix(bytes.TrimLeft(op.Value, space), []byte{'"'}) || json.Unmarshal(op.Value, &tail) != nil {
+		tail, ok := decode(op.Value)
+		if !ok {
 			return misfit(op.Path, "the appended value is not a string")
 		}
-		*n.text = append(*n.text, tail...)
+		quoted := quote(nil, tail)
+		n.text = append(n.text, quoted[1:len(quoted)-1]...)
 		return nil
 	}
-	cut := len(*n.text) - op.N
+	text, _ := decode(append(slices.Clone(n.text), '"')) // it is a string
+	cut := len(text) - op.N
 	if op.N < 0 || cut < 0 {
-		return misfit(op.Path, "cannot drop %d of %d bytes", op.N, len(*n.text))
+		return misfit(op.Path, "cannot drop %d of %d bytes", op.N, len(text))
 	}
-	if cut < len(*n.text) && !utf8.RuneStart((*n.text)[cut]) {
+	if cut < len(text) && !utf8.RuneStart(text[cut]) {
 		return misfit(op.Path, "dropping %d bytes cuts a rune", op.N)
 	}
-	*n.text = (*n.text)[:cut]
+	quoted := quote(nil, text[:cut])
+	n.text = quoted[:len(quoted)-1]
 	return nil
+}
+
+// decode returns the string that raw, which is JSON or nothing, stands for; not ok when it is no string.
+func decode(raw json.RawMessage) (s string, ok bool) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
 }
 
 func (n *node) splice(op Op, tokens []string) *OpError {
@@ -286,69 +299,85 @@ func (n *node) descend(tokens []string) (*node, *OpError) {
 	return n, nil
 }
 
-// space is JSON's white space.
-const space = " \t\r\n"
-
-// expand parses one level of n, which sits at tokens. Numbers, true, false and null stay raw. The raw text is valid JSON.
+// expand parses one level of an object or array n, which sits at tokens; anything else stays as it is. The raw text is
+// valid JSON, so the scan only has to find where values end.
 func (n *node) expand(tokens []string) *OpError {
-	raw := bytes.TrimLeft(n.raw, space)
-	if len(raw) == 0 {
-		return nil // expanded before
+	raw := bytes.TrimSpace(n.raw)
+	if len(raw) == 0 || raw[0] != '[' && raw[0] != '{' {
+		return nil // expanded before, or nothing to expand
 	}
-	switch raw[0] {
-	case '"':
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return misfit(joinPointer(tokens), "%v", err)
-		}
-		text := []byte(s)
-		n.text = &text
-	case '[':
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			return misfit(joinPointer(tokens), "%v", err)
-		}
-		n.array = &array{items: make([]*node, len(items))}
-		for i, item := range items {
-			n.array.items[i] = &node{raw: item}
-		}
-	case '{':
-		o, err := members(raw)
-		if err != nil {
-			return misfit(joinPointer(tokens), "%v", err)
-		}
-		n.object = o
-	default:
-		return nil
+	if raw[0] == '[' {
+		n.array = &array{}
+	} else {
+		n.object = &object{member: map[string]*node{}}
 	}
 	n.raw = nil
+	for rest := next(raw[1:]); rest[0] != ']' && rest[0] != '}'; {
+		key := ""
+		if n.object != nil {
+			end := valueEnd(rest)
+			key, _ = decode(json.RawMessage(rest[:end])) // a member's name is a string
+			rest = next(rest[end:])
+			if n.object.member[key] != nil {
+				return misfit(joinPointer(tokens), "member %q appears twice", key)
+			}
+		}
+		end := valueEnd(rest)
+		item := &node{raw: json.RawMessage(rest[:end])}
+		rest = next(rest[end:])
+		if n.array != nil {
+			n.array.items = append(n.array.items, item)
+		} else {
+			n.object.keys = append(n.object.keys, key)
+			n.object.member[key] = item
+		}
+	}
 	return nil
 }
 
-// members parses an object and keeps the order of its members. A name used twice is an error: no step could mean both.
-func members(raw []byte) (*object, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
+// next skips white space, commas and colons. Behind it is a value or a closing bracket.
+func next(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n,:") }
+
+// valueEnd returns the length of the value that b starts with.
+func valueEnd(b []byte) int {
+	switch b[0] {
+	case '"':
+		return stringEnd(b)
+	case '{', '[':
+		depth := 0
+		for i := 0; ; i++ {
+			switch b[i] {
+			case '"':
+				i += stringEnd(b[i:]) - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+	default:
+		if i := bytes.IndexAny(b, " \t\r\n,]}"); i >= 0 {
+			return i
+		}
+		return len(b)
 	}
-	o := &object{member: map[string]*node{}}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return nil, err
+}
+
+// stringEnd returns the length of the string that b starts with: up to the first quote behind an even number of
+// backslashes.
+func stringEnd(b []byte) int {
+	for i := 1; ; i++ {
+		i += bytes.IndexByte(b[i:], '"')
+		slashes := 0
+		for b[i-1-slashes] == '\\' {
+			slashes++
 		}
-		key, _ := token.(string) // the grammar allows only strings here
-		if o.member[key] != nil {
-			return nil, fmt.Errorf("member %q appears twice", key)
+		if slashes%2 == 0 {
+			return i + 1
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		o.keys = append(o.keys, key)
-		o.member[key] = &node{raw: value}
 	}
-	return o, nil
 }
 
 // render appends n's JSON to b.
@@ -374,7 +403,7 @@ func (n *node) render(b []byte) []byte {
 		}
 		return append(b, ']')
 	case n.text != nil:
-		return quote(b, string(*n.text))
+		return append(append(b, n.text...), '"')
 	default:
 		return append(b, n.raw...)
 	}

@@ -15,7 +15,7 @@ import (
 
 // The size of an oracle run.
 const (
-	oracleRuns    = 12
+	oracleRuns    = 6
 	oracleBatches = 40
 	oraclePast    = 5 // past commits at which documents are compared after each batch; after the last, all of them
 )
