@@ -143,11 +143,14 @@ func TestAnEndpointThatDoesNotStreamIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestAConnectionServesTheNextRequest(t *testing.T) {
+func TestAConnectionServesTheNextRequestAlthoughTheGoodbyeComesLate(t *testing.T) {
 	var connections atomic.Int64
-	server := httptest.NewUnstartedServer(scripted.New(scripted.Func(func(scripted.Request) (scripted.Response, error) {
-		return scripted.Reply(scripted.Text{Text: "hello", Chunks: 5}), nil
-	}), scripted.Options{}))
+	done := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-done // the end of the body follows only when the client has its answer
+	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections.Add(1)
@@ -157,12 +160,60 @@ func TestAConnectionServesTheNextRequest(t *testing.T) {
 	defer server.Close()
 	p := provider(t, openaicompletions.Options{BaseURL: server.URL, HTTPClient: server.Client()})
 	for range 10 {
-		if s := llmtest.Follow(t.Context(), t, p, ask()); s.Done == nil {
-			t.Fatal(s.Err)
+		for ev, err := range p.Stream(t.Context(), ask()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := ev.(llm.Done); ok {
+				done <- struct{}{}
+			}
 		}
 	}
 	if n := connections.Load(); n != 1 {
 		t.Fatalf("10 requests took %d connections", n)
+	}
+}
+
+// closeCounter counts the calls of Close.
+type closeCounter struct {
+	io.Reader
+	closed *atomic.Int64
+}
+
+func (c closeCounter) Close() error {
+	c.closed.Add(1)
+	return nil
+}
+
+func TestTheBodyIsClosedHoweverTheStreamEnds(t *testing.T) {
+	word := "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
+	for _, tc := range []struct {
+		name, kind, body string
+		status           int
+		leave            bool
+	}{
+		{"done", "text/event-stream", word + "data: [DONE]\n\n", 200, false},
+		{"cut", "text/event-stream", word, 200, false},
+		{"left", "text/event-stream", word + word, 200, true},
+		{"error frame", "text/event-stream", "data: {\"error\":{\"message\":\"x\"}}\n\n", 200, false},
+		{"status", "application/json", "{}", 500, false},
+		{"whole", "application/json", "{}", 200, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var closed atomic.Int64
+			p := provider(t, openaicompletions.Options{BaseURL: "http://h.invalid", HTTPClient: &http.Client{
+				Transport: transport(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: tc.status, Header: http.Header{"Content-Type": {tc.kind}}, Body: closeCounter{strings.NewReader(tc.body), &closed}}, nil
+				})}})
+			for range p.Stream(t.Context(), ask()) {
+				if tc.leave {
+					break
+				}
+			}
+			if n := closed.Load(); n == 0 {
+				t.Fatal("the body is still open")
+			}
+		})
 	}
 }
 

@@ -105,6 +105,8 @@ func TestAHistoryBecomesARequest(t *testing.T) {
 		{name: "the same call id in two turns", req: llm.Request{Model: "m", Messages: []llm.Message{
 			user(said("x")), assistant(callOf("call_1", "read", `{"path":"a"}`)), result("call_1", "A"),
 			assistant(callOf("call_1", "bash", `{"command":"touch b"}`)), user(said("go on"))}}},
+		{name: "two calls of one message with the same id", req: llm.Request{Model: "m", Messages: []llm.Message{
+			user(said("x")), assistant(callOf("0", "read", `{"path":"a"}`), callOf("0", "read", `{"path":"b"}`)), result("0", "A"), result("0", "B")}}},
 		{name: "bad arguments go back as an object", req: llm.Request{Model: "m", Messages: []llm.Message{
 			user(said("x")), assistant(llm.Block{Type: llm.ToolCall, CallID: "c1", Name: "ls", BadArgs: "[1]"}, callOf("c2", "ls", `{"a"`)),
 			result("c1", "an object is needed"), result("c2", "an object is needed")}}},
@@ -291,6 +293,19 @@ func TestLoneSurrogatesOfArgumentsAreReplaced(t *testing.T) {
 	} {
 		if got := scrub([]byte(in)); string(got) != want || !json.Valid(got) {
 			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestCallIDsAreUniqueInTheOrderOfTheCalls(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	var ids callIDs
+	for _, step := range []struct{ raw, want string }{
+		{"a", "a"}, {"a", "a_2"}, {"a_2", "a_2_2"}, {"a", "a_3"}, {"a_3", "a_3_2"}, {"|x", "call"}, {"", "call_2"},
+		{long, long[:40]}, {long, long[:38] + "_2"}, {long[:38] + "_2", long[:38] + "_3"}, {"é", "__"},
+	} {
+		if got := ids.next(step.raw); got != step.want || len(got) > MaxCallID {
+			t.Fatalf("%q: got %q, want %q", step.raw, got, step.want)
 		}
 	}
 }
