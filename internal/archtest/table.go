@@ -27,14 +27,17 @@ var Levels = [][]string{
 		"internal/schema", "workflow/graph",
 	},
 	3: {
-		"agentcore/llm/openaicompletions", "agentcore/llm/scripted", "agentcore/permission",
+		"agentcore/llm/openaicompletions", "agentcore/permission",
 		"agentcore/session/sessiontest", "agentcore/tokens", "agentcore/tool", "store/sqlite", "workflow",
 	},
 	4: {
-		"agentcore/llm/llmtest", "agentcore/task", "agentcore/tool/builtin",
+		"agentcore/llm/scripted", "agentcore/task", "agentcore/tool/builtin",
 		"executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
-	5: {"agentcore/harness", "executor/executortest", "nodes/io", "store/runstore"},
+	5: {
+		"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest",
+		"executor/executortest", "nodes/io", "store/runstore",
+	},
 	6: {"agentcore", "executor"},
 	7: {"nodes/agentnode"},
 	8: {"."},
