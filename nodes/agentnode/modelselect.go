@@ -84,3 +84,6 @@ func (m modelEntry) apply(a *agentcore.Options) error {
 	}
 	return nil
 }
+
+// DemoModel is the id of the built-in demo model.
+const DemoModel = demo.Model

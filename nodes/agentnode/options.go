@@ -75,3 +75,13 @@ func (o Options) agent(path string) (agentcore.Options, error) {
 		MaxTokens: o.MaxTokens, Window: o.Window, LLM: o.LLM}
 	return a, chooseModel(&a, o.DemoPace)
 }
+
+// ModelInUse returns the model and provider that a turn would ask. Errors are of kind input_validation.
+func (o Options) ModelInUse() (model, provider string, err error) {
+	a, err := o.agent("")
+	if err != nil {
+		return "", "", err
+	}
+	r, err := a.Resolved(agentcore.Input{})
+	return r.Model, r.Provider, err
+}

@@ -50,8 +50,8 @@ func (p *projector) id(parts ...string) string {
 	return ids.Derived(ids.Item, append([]string{p.run, p.key}, parts...)...)
 }
 
-// toolContent is the content of a tool row.
-type toolContent struct {
+// ToolRow is the content of a tool row.
+type ToolRow struct {
 	Tool       string          `json:"tool"`
 	ToolCallID string          `json:"toolCallId"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
@@ -61,6 +61,14 @@ type toolContent struct {
 	Code       string          `json:"code,omitempty"`
 	Details    json.RawMessage `json:"details,omitempty"`
 	DurationMS int64           `json:"durationMs,omitempty"`
+}
+
+// RetryRow is the content of a retry row.
+type RetryRow struct {
+	Kind        string `json:"kind"`
+	Attempt     int    `json:"attempt"`
+	MaxAttempts int    `json:"maxAttempts"`
+	Reason      string `json:"reason"`
 }
 
 // liveTail is how much of a call's live output its row shows, in bytes.
@@ -141,7 +149,7 @@ func (p *projector) closeText(status outputitems.Status) []outputitems.Chunk {
 
 func (p *projector) tool(e agentcore.ToolEvent) ([]outputitems.Chunk, error) {
 	id := p.id("tool", e.ToolCallID)
-	content := toolContent{Tool: e.Name, ToolCallID: e.ToolCallID, Arguments: e.Args}
+	content := ToolRow{Tool: e.Name, ToolCallID: e.ToolCallID, Arguments: e.Args}
 	if it, ok := p.acc.Item(id); ok {
 		if it.Status != outputitems.StatusRunning {
 			return nil, nil
@@ -194,7 +202,7 @@ func tail(s string, n int) string {
 
 func (p *projector) retry(e agentcore.Retry) ([]outputitems.Chunk, error) {
 	id := p.id("retry", strconv.FormatInt(int64(e.Entry), 10))
-	j, err := outputitems.NewJSON(map[string]any{"kind": e.Kind, "attempt": e.Attempt, "maxAttempts": e.MaxAttempts, "reason": e.Reason})
+	j, err := outputitems.NewJSON(RetryRow{string(e.Kind), e.Attempt, e.MaxAttempts, e.Reason})
 	return []outputitems.Chunk{outputitems.OpenPart(id, outputitems.PartRetry, j), outputitems.Done(id, outputitems.StatusCompleted)}, err
 }
 

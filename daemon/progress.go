@@ -1,0 +1,229 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/nodes/agentnode"
+	"github.com/workflowd/workflowd/outputitems"
+	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/graph"
+)
+
+// progress shows a run's events to a person: one line per node and tool, the answer as it comes. It folds the same items
+// that any reader of the log folds.
+type progress struct {
+	out    io.Writer // people
+	events io.Writer // nil unless every event is wanted as JSON
+	live   bool      // a terminal: text is shown while it comes
+	graph  *graph.Graph
+	acc    *outputitems.Accumulator
+	began  map[string]time.Time
+	said   string          // the newest complete text
+	held   string          // the same, while it is not shown yet
+	column int             // bytes of text on the current line
+	open   string          // item whose text is on the current line
+	told   map[string]bool // items whose end was shown
+}
+
+func newProgress(s IO, g *graph.Graph, events bool) *progress {
+	p := &progress{out: s.Err, live: isTerminal(s.Err), graph: g, acc: &outputitems.Accumulator{}, began: map[string]time.Time{}, told: map[string]bool{}}
+	if events {
+		p.events = s.Out
+	}
+	return p
+}
+
+func (p *progress) begin(run runlog.Run, resumed bool) {
+	verb := "started"
+	if resumed {
+		verb = "carried on"
+	}
+	if run.Status.Terminal() {
+		verb = "finished before"
+	}
+	fmt.Fprintf(p.out, "▸ %s %s  %s\n", run.Workflow, verb, run.ID)
+}
+
+// show takes one event in.
+func (p *progress) show(e executor.Event) error {
+	if p.events != nil {
+		if err := json.NewEncoder(p.events).Encode(e); err != nil {
+			return err
+		}
+	}
+	switch e.Kind {
+	case runlog.NodeStarted:
+		if p.began[e.Node].IsZero() {
+			p.began[e.Node] = e.At
+		}
+	case runlog.NodeSucceeded, runlog.NodeFailed, runlog.NodeAborted:
+		if p.drawn(e.Node) {
+			_, state, _ := strings.Cut(string(e.Kind), ".")
+			p.line("▸ %-10s %-10s %s", e.Node, state, took(p.began[e.Node], e.At))
+		}
+	case runlog.ItemOpen, runlog.ItemAppend, runlog.ItemSet, runlog.ItemDone:
+		return p.item(e.Data)
+	case runlog.RequestAnswered:
+		var a struct {
+			By string `json:"by"`
+		}
+		if err := json.Unmarshal(e.Data, &a); err != nil {
+			return err
+		}
+		p.line("  ✓ answered by %s", a.By)
+	case runlog.RunBlocked:
+		var b struct {
+			Reason string `json:"reason"`
+		}
+		if err := json.Unmarshal(e.Data, &b); err != nil {
+			return err
+		}
+		p.line("! blocked: %s", b.Reason)
+	}
+	return nil
+}
+
+// drawn reports whether a node is worth a line: those with code of their own.
+func (p *progress) drawn(path string) bool {
+	for _, n := range p.graph.Nodes {
+		if n.Path == path {
+			return n.Kind == graph.Func || n.Kind == graph.Stream
+		}
+	}
+	return false
+}
+
+func took(from, to time.Time) string {
+	if from.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%.2fs", to.Sub(from).Seconds())
+}
+
+func (p *progress) item(data json.RawMessage) error {
+	c, err := outputitems.DecodeChunk(data)
+	if err != nil {
+		return err
+	}
+	changed, err := p.acc.Apply(c)
+	if err != nil || !changed {
+		return err
+	}
+	it, _ := p.acc.Item(c.ItemID)
+	p.draw(c, it)
+	return nil
+}
+
+func (p *progress) draw(c outputitems.Chunk, it outputitems.Item) {
+	if append, ok := c.Change.(outputitems.AppendChange); ok && it.Metadata.PartType == outputitems.PartText && p.live {
+		p.text(it.ID, append.Text)
+		return
+	}
+	if !final(it.Status) || p.told[it.ID] {
+		return
+	}
+	p.told[it.ID] = true
+	switch {
+	case it.Metadata.Plan && strings.TrimSpace(p.said) == it.Text() && p.live:
+		p.line("└ the plan is above")
+	case it.Metadata.Plan:
+		p.held = "" // the card shows it
+		p.line("┌ plan")
+		for l := range strings.SplitSeq(strings.TrimSpace(it.Text()), "\n") {
+			p.line("│ %s", l)
+		}
+		p.line("└")
+	case it.Metadata.Kind == outputitems.KindNotice, it.Metadata.Kind == outputitems.KindError:
+		p.line("  %s %s", mark(it.Status), it.Text())
+	case it.Metadata.PartType == outputitems.PartTool:
+		p.tool(it)
+	case it.Metadata.PartType == outputitems.PartRetry:
+		p.retry(it)
+	case it.Metadata.PartType == outputitems.PartText:
+		p.said = it.Text()
+		if !p.live { // held: a plan shows it better
+			p.held = strings.TrimSpace(p.said)
+		}
+	}
+}
+
+func final(s outputitems.Status) bool {
+	return s != outputitems.StatusRunning && s != outputitems.StatusWaiting
+}
+
+func mark(s outputitems.Status) string {
+	switch s {
+	case outputitems.StatusFailed, outputitems.StatusInterrupted, outputitems.StatusCancelled:
+		return "✗"
+	case outputitems.StatusCompleted, outputitems.StatusRunning, outputitems.StatusWaiting:
+	}
+	return "✓"
+}
+
+// argumentWidth bounds a tool row's arguments, in bytes.
+const argumentWidth = 60
+
+func (p *progress) tool(it outputitems.Item) {
+	var t agentnode.ToolRow
+	j, ok := it.Content.(outputitems.JSON)
+	if !ok || j.Decode(&t) != nil {
+		return
+	}
+	args := string(t.Arguments)
+	if len(args) > argumentWidth {
+		args = strings.ToValidUTF8(args[:argumentWidth], "") + "…"
+	}
+	p.line("  %s %-5s %s  %dms %s", mark(it.Status), t.Tool, args, t.DurationMS, t.Code)
+}
+
+func (p *progress) retry(it outputitems.Item) {
+	var r agentnode.RetryRow
+	if j, ok := it.Content.(outputitems.JSON); ok && j.Decode(&r) == nil {
+		p.line("  ⟳ carried on (%s) %d/%d: %s", r.Kind, r.Attempt, r.MaxAttempts, r.Reason)
+	}
+}
+
+// text shows streaming text, indented.
+func (p *progress) text(id, s string) {
+	if p.open != id {
+		p.flush()
+		p.open = id
+		fmt.Fprint(p.out, "  ")
+	}
+	fmt.Fprint(p.out, indent(s))
+	p.column += len(s)
+}
+
+func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") }
+
+func (p *progress) flush() {
+	if p.held != "" {
+		fmt.Fprintf(p.out, "  %s\n", indent(p.held))
+		p.held = ""
+	}
+	if p.column > 0 {
+		fmt.Fprintln(p.out)
+	}
+	p.column, p.open = 0, ""
+}
+
+func (p *progress) line(format string, args ...any) {
+	p.flush()
+	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// end prints what the run cost.
+func (p *progress) end(run runlog.Run, usage []runlog.UsageRecord) {
+	var total workflow.Usage
+	for _, u := range usage {
+		total.Input += u.Usage.Input
+		total.Output += u.Usage.Output
+	}
+	p.line("▸ %s %s in %s  %d model calls, %d tokens in, %d out", run.ID, run.Status, took(run.CreatedAt, run.FinishedAt), len(usage), total.Input, total.Output)
+}

@@ -1,0 +1,296 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/nodes/agentnode"
+	"github.com/workflowd/workflowd/workflow"
+)
+
+// databaseFile is the name of the run store in a data directory.
+const databaseFile = "workflowd.db"
+
+// runFlags are the flags of run.
+type runFlags struct {
+	model        modelFlags
+	pairs        []string
+	input        string
+	requestID    string
+	conversation string
+	dataDir      string
+	demoDir      string
+	output       string
+	noInput, yes bool
+	pace         string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run WORKFLOW",
+		Short: "Run a workflow and print its result",
+		Long: `Run a workflow and print its result on stdout; progress goes to stderr.
+
+A run started with --request-id is found again by it: the same command carries on an interrupted run, and prints the
+result of a finished one without doing anything twice.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("run: want the name of one workflow; there are: %s", strings.Join(a.names(), ", "))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return a.run(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.StringArrayVarP(&f.pairs, "input", "i", nil, "one field of the input, as name=value; repeat for more")
+	flags.StringVar(&f.input, "input-json", "", "the whole input as JSON, or @FILE")
+	flags.StringVar(&f.requestID, "request-id", "", "identity of the run: the same one again carries it on")
+	flags.StringVar(&f.conversation, "conversation", "", "conversation the run belongs to; none = one of its own")
+	flags.StringVar(&f.dataDir, "data-dir", "", "where runs and sessions are kept; none = $WORKFLOWD_DATA_DIR, else the user's data directory")
+	flags.StringVar(&f.demoDir, "demo-dir", "", "scratch directory of a workflow that brings its own input (demo)")
+	flags.StringVar(&f.output, "output", "text", "text, json (one document) or jsonl (every event)")
+	flags.BoolVar(&f.noInput, "no-input", false, "never ask: a question ends the command with exit code 5")
+	flags.BoolVar(&f.yes, "yes", false, "approve every request")
+	flags.StringVar(&f.pace, "pace", "", "pause between the demo model's words, e.g. 20ms")
+	f.model.add(flags)
+	return c
+}
+
+func (a *app) names() []string {
+	var names []string
+	for _, p := range a.parts {
+		if d, err := p.Definition(agentnode.Options{}); err == nil {
+			names = append(names, d.Graph().Name)
+		}
+	}
+	return names
+}
+
+// job is one run being followed.
+type job struct {
+	a       *app
+	f       runFlags
+	part    Part
+	def     *workflow.Definition
+	start   executor.Start
+	data    string
+	scratch *Prepared
+}
+
+func (a *app) run(ctx context.Context, name string, f runFlags) error {
+	j, err := a.prepare(name, f)
+	if err != nil {
+		return err
+	}
+	if err := reachable(ctx, f.model.baseURL); err != nil {
+		return err
+	}
+	if err := usable(j.data); err != nil {
+		return err
+	}
+	engine, err := executor.Open(ctx, "sqlite:"+filepath.Join(j.data, databaseFile))
+	if err != nil {
+		return err
+	}
+	runErr := j.follow(ctx, engine)
+	return errors.Join(runErr, engine.Close())
+}
+
+// prepare reads the command line. It touches nothing but a scratch directory.
+func (a *app) prepare(name string, f runFlags) (*job, error) {
+	switch f.output {
+	case "text", "json", "jsonl":
+	default:
+		return nil, usage("--output %q: want text, json or jsonl", f.output)
+	}
+	agent, err := f.model.options()
+	if err != nil {
+		return nil, err
+	}
+	if agent.DemoPace, err = pace(f.pace); err != nil {
+		return nil, err
+	}
+	j := &job{a: a, f: f, start: executor.Start{Workflow: name, RequestID: f.requestID, Conversation: f.conversation, Project: agentnode.DefaultProject}}
+	if j.part, err = a.find(name); err != nil {
+		return nil, err
+	}
+	scratch, ok := j.part.(Scratch)
+	switch {
+	case f.demoDir != "" && !ok:
+		return nil, usage("--demo-dir: workflow %q takes its input from -i", name)
+	case f.demoDir != "":
+		p, err := scratch.Prepare(f.demoDir)
+		if err != nil {
+			return nil, err
+		}
+		j.scratch, j.start.Input, j.start.RequestID, j.data = &p, p.Input, p.RequestID, p.DataDir
+		if a.interactive() && agent.DemoPace == 0 {
+			agent.DemoPace = p.Pace
+		}
+	default:
+		if j.data, err = dataDir(f.dataDir); err != nil {
+			return nil, err
+		}
+	}
+	if j.def, err = j.part.Definition(agent); err != nil {
+		return nil, err
+	}
+	if j.start.Input == nil {
+		j.start.Input, err = readInput(f.pairs, f.input, j.def)
+	}
+	return j, err
+}
+
+func (a *app) find(name string) (Part, error) {
+	for _, p := range a.parts {
+		d, err := p.Definition(agentnode.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if d.Graph().Name == name {
+			return p, nil
+		}
+	}
+	return nil, withHint(fault.New(fault.NotFound, "workflow %q: not known here", name), "there are: "+strings.Join(a.names(), ", "))
+}
+
+// dataDir is where runs are kept: the flag, the environment, the user's data directory.
+func dataDir(flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir = os.Getenv("WORKFLOWD_DATA_DIR")
+	}
+	if dir == "" {
+		base := os.Getenv("XDG_DATA_HOME")
+		if base == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", usage("--data-dir: %w", err)
+			}
+			base = filepath.Join(home, ".local", "share")
+		}
+		dir = filepath.Join(base, "workflowd")
+	}
+	return filepath.Abs(dir)
+}
+
+// usable makes the data directory and finds out that it can be written, before anything is opened in it.
+func usable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return withHint(fault.New(fault.Storage, "data directory: %w", err), "choose another with --data-dir, or change its permissions")
+	}
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return withHint(fault.New(fault.Storage, "data directory is not writable: %w", err), "choose another with --data-dir, or change its permissions")
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// follow starts or finds the run, shows it, answers what it asks, and prints its result.
+func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
+	if err := engine.Register(j.def); err != nil {
+		return err
+	}
+	run, err := engine.Start(ctx, j.start)
+	if err != nil {
+		return err
+	}
+	p := newProgress(j.a.IO, j.def.Graph(), j.f.output == "jsonl")
+	p.begin(run, j.scratch != nil && run.LastSeq > 1)
+	for event, err := range engine.Events(ctx, run.ID, 0) {
+		if err != nil {
+			return j.left(ctx, engine, run.ID, err)
+		}
+		if err := p.show(event); err != nil {
+			return err
+		}
+		if event.Kind == runlog.RequestOpened {
+			if err := j.decide(ctx, engine, event); err != nil {
+				return err
+			}
+		}
+	}
+	return j.finish(ctx, engine, run.ID, p)
+}
+
+// left ends a command whose reader was interrupted. A scratch run is left as it is, to be carried on by the same command;
+// any other is stopped for good, as the first interrupt of a command asks for.
+func (j *job) left(ctx context.Context, engine *executor.Engine, id executor.RunID, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	j.a.restore() // a second interrupt ends the process
+	if j.scratch != nil {
+		fmt.Fprintln(j.a.Err, "interrupted; the same command carries on from here")
+		return quiet{context.Canceled}
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := engine.Cancel(ctx, id, "interrupted"); err != nil {
+		return err
+	}
+	run, err := engine.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(j.a.Err, "%s %s\n", run.ID, run.Status)
+	return quiet{context.Canceled}
+}
+
+func (j *job) finish(ctx context.Context, engine *executor.Engine, id executor.RunID, p *progress) error {
+	run, err := engine.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	usage, err := engine.Usage(id)
+	if err != nil {
+		return err
+	}
+	p.end(run, usage)
+	if j.scratch != nil && j.scratch.Finish != nil {
+		if err := j.scratch.Finish(); err != nil {
+			return err
+		}
+	}
+	if j.f.output == "json" {
+		if err := json.NewEncoder(j.a.Out).Encode(run); err != nil {
+			return err
+		}
+	}
+	switch run.Status {
+	case runlog.Succeeded:
+		return j.print(run)
+	case runlog.Aborted, runlog.Expired:
+		return fault.New(fault.ExecutionAborted, "run %s: %s %s", run.ID, run.Status, run.Reason)
+	}
+	if run.Failure != nil {
+		kind := run.Failure.Kind
+		if kind == fault.InputValidation {
+			return fault.New(kind, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
+		}
+		return fault.New(fault.ModelError, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
+	}
+	return fault.New(fault.Internal, "run %s: %s %s", run.ID, run.Status, run.Reason)
+}
+
+func (j *job) print(run runlog.Run) error {
+	if j.f.output != "text" {
+		return nil
+	}
+	text, err := j.part.Text(run.Output)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(j.a.Out, strings.TrimRight(text, "\n"))
+	return err
+}
