@@ -55,7 +55,6 @@ type talk struct {
 	ws       workspace
 	messages []scripted.Message
 	rounds   [][]call
-	cut      bool // the answer is interrupted, and carried on, in the middle
 }
 
 var schemas = map[string]string{
