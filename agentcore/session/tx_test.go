@@ -70,8 +70,11 @@ func TestADraftDiesWithItsCallback(t *testing.T) {
 
 func TestRecordsAreReadBeforeTheFirstWrite(t *testing.T) {
 	reads := map[string]func(*session.Tx) error{
-		"Entry":               func(tx *session.Tx) error { _, err := tx.Entry(2); return err },
-		"Entries":             func(tx *session.Tx) error { _, err := tx.Entries(session.EntryQuery{Conversation: session.Root}); return err },
+		"Entry": func(tx *session.Tx) error { _, err := tx.Entry(2); return err },
+		"Entries": func(tx *session.Tx) error {
+			_, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+			return err
+		},
 		"NewestHead":          func(tx *session.Tx) error { _, err := tx.NewestHead(session.Root, 0); return err },
 		"Task":                func(tx *session.Tx) error { _, err := tx.Task(99); return err },
 		"Tasks":               func(tx *session.Tx) error { _, err := tx.Tasks(session.TaskQuery{}); return err },
@@ -180,9 +183,11 @@ func TestTheMainConversationIsMadeOnce(t *testing.T) {
 func TestInvalidJSONFailsTheCommit(t *testing.T) {
 	bad := json.RawMessage(`{"a":NaN}`)
 	drafts := map[string]func(*session.Tx){
-		"entry model":        func(tx *session.Tx) { tx.Append(session.Entry{Conversation: session.Root, Model: bad}) },
-		"entry data":         func(tx *session.Tx) { tx.Append(session.Entry{Conversation: session.Root, Data: bad}) },
-		"edit":               func(tx *session.Tx) { tx.Append(session.Entry{Conversation: session.Root, Edits: []session.Edit{{Model: bad}}}) },
+		"entry model": func(tx *session.Tx) { tx.Append(session.Entry{Conversation: session.Root, Model: bad}) },
+		"entry data":  func(tx *session.Tx) { tx.Append(session.Entry{Conversation: session.Root, Data: bad}) },
+		"edit": func(tx *session.Tx) {
+			tx.Append(session.Entry{Conversation: session.Root, Edits: []session.Edit{{Model: bad}}})
+		},
 		"task checkpoint":    func(tx *session.Tx) { tx.CreateTask(session.Task{Checkpoint: bad}) },
 		"task input":         func(tx *session.Tx) { tx.CreateTask(session.Task{Input: bad}) },
 		"task memos":         func(tx *session.Tx) { tx.CreateTask(session.Task{Memos: bad}) },

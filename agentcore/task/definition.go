@@ -13,15 +13,18 @@ type Definition struct {
 	Version int
 	// Phases maps the phase names of checkpoints to code.
 	Phases map[string]Phase
-	// Abort settles a cancelled task whose owned work has drained. Nil settles it as aborted without more ado.
+	// Abort settles a cancelled task whose owned work has drained. It must settle: it can neither continue, wait nor park.
+	// Nil settles it as aborted without more ado.
 	Abort Phase
 	// Cleanup writes what must accompany an outcome that the scheduler sets itself (a phase that failed to progress, an
-	// abort without code). It runs inside the settling commit, before the outcome is drafted.
+	// abort without code, a cancelled task whose definition is too old). It runs inside the commit that makes the task
+	// terminal, before the outcome is drafted. Its error fails the scheduler.
 	Cleanup func(tx *session.Tx, t session.Task, o session.Outcome) error
 }
 
-// Phase is one step. It must commit progress through inv.Commit, or return an error. Returning the cause of ctx after a
-// stop is no failure; any other error, and no progress, faults the task. ErrPark leaves the task as it is until Unpark.
+// Phase is one step. It must commit progress through inv.Commit, or return an error. What a phase returns after its task
+// was marked, moved on by somebody else, or suspended is no failure; any other error, a panic, and no progress fault the
+// task. ErrPark leaves the task as it is until Unpark. A phase runs on a goroutine of its own and must end soon after ctx.
 type Phase func(ctx context.Context, inv *Invocation) error
 
 // Next is what a phase commits for its own task: Continue, Wait or Settle.
@@ -33,7 +36,8 @@ type Continue struct {
 	Checkpoint json.RawMessage
 }
 
-// Wait makes the task eligible for Phase once every task of On is terminal. An empty On is Continue.
+// Wait makes the task eligible for Phase once every task of On is terminal; what is not live counts as terminal. An empty
+// On is Continue. A wait that closes a cycle is refused with session.ErrWaitCycle.
 type Wait struct {
 	On         []session.TaskID
 	Phase      string

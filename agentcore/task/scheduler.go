@@ -15,35 +15,42 @@ import (
 type Scheduler struct {
 	sess *session.Session
 	defs map[string]Definition
+	fail func(error)
+	wg   sync.WaitGroup // the loop and the phases
 
 	mu      sync.Mutex
-	inbox   []any // session.Commit and ended
+	inbox   []any // []session.Task, ended and unpark
 	looping bool
 	closing bool
 	enabled bool
-	wg      sync.WaitGroup
-	fail    func(error)
 	round   int // counts Unpark calls
 
-	live    map[session.TaskID]session.Task
-	running map[session.TaskID]context.CancelCauseFunc
-	parked  map[session.TaskID]bool
+	mirror  *mirror
+	running map[session.TaskID]execution
+	parked  set
+	failed  bool // a commit of its own was refused: nothing goes on here
 }
 
 type (
+	// ended says that a phase has returned. round is the value of Scheduler.round when it started.
 	ended struct {
 		inv   *Invocation
 		err   error
-		round int // value of Scheduler.round when the phase started
+		round int
 	}
-	unpark struct{ round int }
+	unpark    struct{}
+	execution struct {
+		inv    *Invocation
+		cancel context.CancelCauseFunc
+	}
 )
 
-// NewScheduler prepares a scheduler over sess, before sess is shared. Nothing runs until Resume. fail is told of errors
-// that nobody else can see: a commit of the scheduler's own that the store refused.
+// NewScheduler prepares a scheduler over sess, before sess is shared. Nothing runs until Resume. fail is called at most
+// once, with an error that nobody else can see: the session is gone, or it refused a commit of the scheduler's own. What
+// runs is then suspended, and nothing goes on before the session is opened again. fail must not call the scheduler.
 func NewScheduler(sess *session.Session, fail func(error), defs ...Definition) *Scheduler {
 	s := &Scheduler{sess: sess, defs: map[string]Definition{}, fail: fail,
-		live: map[session.TaskID]session.Task{}, running: map[session.TaskID]context.CancelCauseFunc{}, parked: map[session.TaskID]bool{}}
+		mirror: newMirror(), running: map[session.TaskID]execution{}, parked: set{}}
 	for _, d := range defs {
 		s.defs[d.Kind] = d
 	}
@@ -58,33 +65,29 @@ func NewScheduler(sess *session.Session, fail func(error), defs ...Definition) *
 // Resume loads the live tasks and enables scheduling. Only the first call does anything.
 func (s *Scheduler) Resume(ctx context.Context) error {
 	s.mu.Lock()
-	done := s.enabled
+	done := s.enabled || s.closing
 	s.mu.Unlock()
 	if done {
 		return nil
 	}
 	return s.sess.View(ctx, func(tx *session.Tx) error { // on the line: no commit is missed or seen twice
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.enabled {
-			return nil
-		}
-		s.inbox = append([]any{tx.LiveTasks()}, s.inbox...)
+		twin := s.enabled
 		s.enabled = true
-		s.kick()
+		s.mu.Unlock()
+		if !twin {
+			s.post(tx.LiveTasks())
+		}
 		return nil
 	})
 }
 
-// Unpark makes parked tasks eligible again.
+// Unpark makes parked tasks eligible again, those too whose phase is giving up right now.
 func (s *Scheduler) Unpark() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.round++
-	s.inbox = append(s.inbox, unpark{s.round})
-	if s.enabled {
-		s.kick()
-	}
+	s.mu.Unlock()
+	s.post(unpark{})
 }
 
 // Cancel marks a task; its owned work goes down first, then its abort phase runs. It returns after the mark is
@@ -104,13 +107,13 @@ func (s *Scheduler) Cancel(ctx context.Context, id session.TaskID, reason string
 }
 
 // Close suspends: running phases are told to stop and joined; nothing is marked, the work is found again at the next
-// open. It does not close the session.
+// open. A phase that ignores its ctx keeps Close waiting, but commits nothing any more. It does not close the session.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
-	s.closing = true
-	if s.enabled {
-		s.kick()
+	if s.enabled && !s.closing {
+		s.kick() // the loop tells the phases
 	}
+	s.closing = true
 	s.mu.Unlock()
 	s.wg.Wait()
 }
@@ -121,11 +124,12 @@ func (s *Scheduler) isClosing() bool {
 	return s.closing
 }
 
+// post hands m to the loop. Before Resume and after Close nobody needs it.
 func (s *Scheduler) post(m any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inbox = append(s.inbox, m)
-	if s.enabled {
+	if s.enabled && !s.closing {
+		s.inbox = append(s.inbox, m)
 		s.kick()
 	}
 }
@@ -138,142 +142,138 @@ func (s *Scheduler) kick() {
 	}
 }
 
-// loop drains the inbox, acts, and ends when there is no more input: an idle session has no goroutine here.
+// loop takes input in, acts on what it concerns, and ends when there is no more: an idle session has no goroutine here.
 func (s *Scheduler) loop() {
-	acted := false
 	for {
-		s.mu.Lock()
-		inbox, closing, round := s.inbox, s.closing, s.round
-		s.inbox = nil
-		if len(inbox) == 0 {
-			if acted && !closing {
-				s.looping = false
-				s.mu.Unlock()
-				return
-			}
-			if closing { // the phases still running will post, and start a new loop
-				s.looping = false
-				for _, cancel := range s.running {
-					cancel(ErrSuspended)
-				}
-				s.mu.Unlock()
-				return
-			}
+		inbox, round, more := s.receive()
+		if !more {
+			return
 		}
-		s.mu.Unlock()
-		if len(inbox) == 0 { // everything known is taken in: decide
-			s.act()
-			acted = true
-			continue
-		}
-		acted = false
 		for _, m := range inbox {
-			s.take(m, closing, round)
+			s.take(m, round)
 		}
+		s.act()
 	}
 }
 
-func (s *Scheduler) take(m any, closing bool, round int) {
+// receive returns the input, or more = false when the loop ends.
+func (s *Scheduler) receive() (inbox []any, round int, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || len(s.inbox) == 0 {
+		s.looping = false
+		if s.closing { // nobody kicks any more: this was the last loop
+			s.suspend(ErrSuspended)
+		}
+		return nil, 0, false
+	}
+	inbox, s.inbox = s.inbox, nil
+	return inbox, s.round, true
+}
+
+func (s *Scheduler) suspend(cause error) {
+	for _, e := range s.running {
+		e.cancel(cause)
+	}
+}
+
+func (s *Scheduler) take(m any, round int) {
 	switch m := m.(type) {
 	case []session.Task:
-		for _, t := range m {
-			if t.Status == session.TaskTerminal {
-				delete(s.live, t.ID)
-				delete(s.parked, t.ID)
-			} else {
-				s.live[t.ID] = t
-			}
-		}
+		s.mirror.put(m)
 	case ended:
-		s.onEnded(m, closing, round)
+		s.onEnded(m, round)
 	case unpark:
+		for id := range s.parked {
+			s.mirror.touch(id)
+		}
 		clear(s.parked)
 	}
 }
 
-func (s *Scheduler) onEnded(m ended, closing bool, round int) {
-	id := m.inv.task.ID
+func (s *Scheduler) onEnded(m ended, round int) {
+	inv, id := m.inv, m.inv.began.ID
 	delete(s.running, id)
+	s.mirror.touch(id)
+	t, live := s.mirror.live[id]
 	switch {
-	case errors.Is(m.err, ErrPark):
-		s.parked[id] = m.round == round // somebody acted while the phase was giving up: run it again
-		return
-	case m.inv.progress || closing:
-		return
 	case errors.Is(m.err, session.ErrStale), errors.Is(m.err, session.ErrPoisoned), errors.Is(m.err, session.ErrClosed):
-		s.parked[id] = true // the session is gone: nothing this process does can help
-		s.fail(m.err)
-		return
+		s.giveUp(m.err) // the session is gone
+	case !live, t.Abort && !inv.aborting: // settled, or stopped: the abort phase comes next
+	case errors.Is(m.err, ErrPark) && !inv.aborting:
+		if m.round == round { // else somebody acted while the phase was giving up: it runs again
+			s.parked[id] = struct{}{}
+		}
+	case inv.progress && m.err == nil:
+	case !inv.progress && !sameStep(t, inv.began): // somebody else moved it
+	default:
+		s.fault(m)
 	}
-	if t, ok := s.live[id]; !ok || (t.Abort && !m.inv.aborting) {
-		return // settled by somebody else, or stopped: act starts the abort phase
-	}
-	if m.err == nil {
-		m.err = errors.New("the phase returned without committing progress")
-	}
-	s.settle(id, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", m.inv.task.Phase, m.err)})
 }
 
 func (s *Scheduler) act() {
-	for id, t := range s.live {
+	var marked []session.TaskID
+	for _, id := range s.mirror.take() {
+		t, live := s.mirror.live[id]
+		if !live {
+			delete(s.parked, id)
+			continue
+		}
+		if s.failed {
+			return
+		}
 		switch decide(t, s.viewOf(t)) {
 		case rest:
 		case start:
 			s.start(t, s.defs[t.Kind].Phases[t.Phase], false)
 		case stop:
-			s.running[id](ErrStopped)
+			s.running[id].cancel(ErrStopped)
 		case abort:
-			if d, ok := s.defs[t.Kind]; ok && d.Abort != nil {
-				s.start(t, d.Abort, true)
-			} else {
-				status := session.Aborted
-				if !ok {
-					status = session.Orphaned
-				}
-				s.settle(id, session.Outcome{Status: status, Reason: t.AbortReason})
-			}
+			s.abort(t)
 		case finalize:
-			s.settle(id, *t.Outcome)
+			s.finalize(t)
 		case mark:
-			s.mark(t)
+			marked = append(marked, id)
 		}
 	}
+	s.mark(marked)
 }
 
 func (s *Scheduler) viewOf(t session.Task) view {
-	d, known := s.defs[t.Kind]
-	v := view{parked: s.parked[t.ID], known: known && d.Phases[t.Phase] != nil && t.Version <= d.Version}
-	_, v.running = s.running[t.ID]
-	for _, on := range t.On {
-		if _, live := s.live[on]; live {
-			v.awaiting = true
-		}
-	}
-	for _, o := range s.live {
-		if o.Owner == t.ID && !o.Background {
-			v.ownsLive = true
-			break
-		}
-	}
-	if owner, ok := s.live[t.Owner]; ok {
-		v.ownerDown = owner.Abort || (owner.Outcome != nil && owner.Outcome.Status != session.Completed)
-	}
+	v := s.mirror.look(t)
+	v.known = s.fits(t) && s.defs[t.Kind].Phases[t.Phase] != nil
+	e, running := s.running[t.ID]
+	v.running, v.aborting = running, running && e.inv.aborting
+	_, v.parked = s.parked[t.ID]
 	return v
+}
+
+// fits reports whether the definition of t is installed and not older than t.
+func (s *Scheduler) fits(t session.Task) bool {
+	d, known := s.defs[t.Kind]
+	return known && t.Version <= d.Version
 }
 
 func (s *Scheduler) start(t session.Task, phase Phase, aborting bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s.running[t.ID] = cancel
-	inv := &Invocation{s: s, task: t, aborting: aborting}
+	inv := &Invocation{s: s, began: t, task: t, aborting: aborting}
+	s.running[t.ID] = execution{inv, cancel}
 	s.mu.Lock()
 	round := s.round
 	s.mu.Unlock()
 	s.wg.Go(func() {
-		err := run(ctx, phase, inv)
-		cancel(nil)
-		s.post(ended{inv, err, round})
+		err := errGone
+		defer func() { // a phase may also end its goroutine
+			inv.over.Store(true)
+			cancel(nil)
+			s.post(ended{inv, err, round})
+		}()
+		err = run(ctx, phase, inv)
 	})
 }
+
+// errGone is the error of a phase that ended its goroutine instead of returning.
+var errGone = errors.New("the phase ended its goroutine")
 
 // run turns a panic of a phase into its error: a defect of one task must not end the process.
 func run(ctx context.Context, phase Phase, inv *Invocation) (err error) {
@@ -283,41 +283,4 @@ func run(ctx context.Context, phase Phase, inv *Invocation) (err error) {
 		}
 	}()
 	return phase(ctx, inv)
-}
-
-// settle writes an outcome that no phase wrote.
-func (s *Scheduler) settle(id session.TaskID, o session.Outcome) {
-	s.own(func(tx *session.Tx) error {
-		t, ok := tx.LiveTask(id)
-		if !ok {
-			return nil
-		}
-		if d := s.defs[t.Kind]; d.Cleanup != nil && t.Status != session.TaskCompleting {
-			if err := d.Cleanup(tx, t, o); err != nil {
-				return err
-			}
-		}
-		tx.PutTask(After(t, Settle{o}, ownsLive(tx.LiveTasks(), id)))
-		return nil
-	})
-}
-
-func (s *Scheduler) mark(t session.Task) {
-	owner := s.live[t.Owner]
-	s.own(func(tx *session.Tx) error {
-		t, ok := tx.LiveTask(t.ID)
-		if !ok || t.Abort {
-			return nil
-		}
-		t.Abort, t.AbortReason = true, owner.AbortReason
-		tx.PutTask(t)
-		return nil
-	})
-}
-
-// own commits for the scheduler itself; the commit comes back through the listener.
-func (s *Scheduler) own(fn func(*session.Tx) error) {
-	if _, err := s.sess.Commit(context.Background(), fn); err != nil {
-		s.fail(fmt.Errorf("scheduler: %w", err))
-	}
 }

@@ -1,0 +1,130 @@
+package task
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/workflowd/workflowd/agentcore/session"
+)
+
+// mirror is the scheduler's picture of the live tasks, with the edges that decisions depend on. It knows which tasks a
+// change can concern, so that a round costs what changed and not what lives. Use newMirror.
+type mirror struct {
+	live    map[session.TaskID]session.Task
+	owned   edges                  // owner → every live task it owns
+	working map[session.TaskID]int // owner → how many of them are ordinary; no zeros
+	waiters edges                  // awaited live task → who waits for it
+	awaits  map[session.TaskID]int // waiter → how many live tasks it waits for; no zeros
+	due     set                    // tasks to decide about
+}
+
+type (
+	set   map[session.TaskID]struct{}
+	edges map[session.TaskID]set
+)
+
+func (e edges) add(from, to session.TaskID) {
+	if e[from] == nil {
+		e[from] = set{}
+	}
+	e[from][to] = struct{}{}
+}
+
+func (e edges) remove(from, to session.TaskID) {
+	if delete(e[from], to); len(e[from]) == 0 {
+		delete(e, from)
+	}
+}
+
+func newMirror() *mirror {
+	return &mirror{live: map[session.TaskID]session.Task{}, owned: edges{}, working: map[session.TaskID]int{},
+		waiters: edges{}, awaits: map[session.TaskID]int{}, due: set{}}
+}
+
+// put takes the tasks of one commit over.
+func (m *mirror) put(tasks []session.Task) {
+	for _, t := range tasks {
+		if old, ok := m.live[t.ID]; ok {
+			m.unlink(old)
+		}
+		if t.Status == session.TaskTerminal {
+			delete(m.live, t.ID)
+		} else {
+			m.live[t.ID] = t
+		}
+	}
+	for _, t := range tasks { // edges last: tasks of one commit may name each other in any order
+		if t.Status == session.TaskTerminal {
+			m.release(t.ID)
+		} else {
+			m.link(t)
+		}
+	}
+}
+
+// touch says that something about a task changed.
+func (m *mirror) touch(id session.TaskID) { m.due[id] = struct{}{} }
+
+// take returns what is due, in id order, and starts over.
+func (m *mirror) take() []session.TaskID {
+	ids := slices.Sorted(maps.Keys(m.due))
+	clear(m.due)
+	return ids
+}
+
+func (m *mirror) link(t session.Task) {
+	m.touch(t.ID)
+	if t.Owner != 0 {
+		m.owned.add(t.Owner, t.ID)
+		if !t.Background {
+			m.working[t.Owner]++
+		}
+	}
+	for _, on := range t.On {
+		_, twice := m.waiters[on][t.ID]
+		if _, ok := m.live[on]; ok && !twice {
+			m.waiters.add(on, t.ID)
+			m.awaits[t.ID]++
+		}
+	}
+	if goingDown(t) {
+		for id := range m.owned[t.ID] {
+			m.touch(id)
+		}
+	}
+}
+
+func (m *mirror) unlink(t session.Task) {
+	if t.Owner != 0 {
+		m.owned.remove(t.Owner, t.ID)
+		if !t.Background {
+			m.less(m.working, t.Owner)
+		}
+	}
+	for _, on := range t.On {
+		m.waiters.remove(on, t.ID)
+	}
+	delete(m.awaits, t.ID)
+}
+
+// release lets go those who wait for a task that is over.
+func (m *mirror) release(id session.TaskID) {
+	for waiter := range m.waiters[id] {
+		m.less(m.awaits, waiter)
+	}
+	delete(m.waiters, id)
+}
+
+// less takes one off a count. At zero the task it belongs to may go on.
+func (m *mirror) less(count map[session.TaskID]int, id session.TaskID) {
+	if count[id]--; count[id] == 0 {
+		delete(count, id)
+		m.touch(id)
+	}
+}
+
+// look returns what the records say about a task; what runs is not known here.
+func (m *mirror) look(t session.Task) view {
+	owner, owned := m.live[t.Owner]
+	return view{awaiting: m.awaits[t.ID] > 0, ownsLive: m.working[t.ID] > 0, ownerDown: owned && goingDown(owner)}
+}

@@ -1,0 +1,114 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/workflowd/workflowd/agentcore/session"
+)
+
+// The commits of the scheduler itself. Each decides again on the line: the mirror may lag behind it.
+
+// fault settles a task whose phase broke the rules. A mark or somebody else's step that came first wins.
+func (s *Scheduler) fault(m ended) {
+	inv := m.inv
+	if m.err == nil {
+		m.err = errors.New("the phase returned without committing progress")
+	}
+	s.own(func(tx *session.Tx) error {
+		t, live := tx.LiveTask(inv.began.ID)
+		if !live || t.Outcome != nil || t.Abort != inv.aborting || !sameStep(t, inv.task) {
+			return nil
+		}
+		return s.conclude(tx, t, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}, true)
+	})
+}
+
+// abort ends a marked task whose owned work has drained: by its code, or without any.
+func (s *Scheduler) abort(t session.Task) {
+	fits := s.fits(t)
+	if code := s.defs[t.Kind].Abort; fits && code != nil {
+		s.start(t, code, true)
+		return
+	}
+	o := session.Outcome{Status: session.Aborted, Reason: t.AbortReason}
+	if !fits {
+		o.Status = session.Orphaned
+	}
+	s.own(func(tx *session.Tx) error {
+		t, live := tx.LiveTask(t.ID)
+		if !live || t.Outcome != nil {
+			return nil
+		}
+		return s.conclude(tx, t, o, true)
+	})
+}
+
+// finalize writes a held outcome.
+func (s *Scheduler) finalize(t session.Task) {
+	s.own(func(tx *session.Tx) error {
+		t, live := tx.LiveTask(t.ID)
+		if !live || t.Outcome == nil {
+			return nil
+		}
+		return s.conclude(tx, t, *t.Outcome, t.Outcome.Status == session.Faulted) // no phase settles as faulted
+	})
+}
+
+// conclude drafts an outcome. It is held while owned work is live; cleanup belongs to the commit that ends the task.
+func (s *Scheduler) conclude(tx *session.Tx, t session.Task, o session.Outcome, cleanup bool) error {
+	held := tx.OwnsLive(t.ID)
+	if d := s.defs[t.Kind]; cleanup && !held && d.Cleanup != nil {
+		if err := d.Cleanup(tx, t, o); err != nil {
+			return fmt.Errorf("clean up after task %d %s: %w", t.ID, t.Kind, err)
+		}
+	}
+	tx.PutTask(After(t, Settle{o}, held))
+	return nil
+}
+
+// mark passes the marks of owners on to their tasks, in one commit.
+func (s *Scheduler) mark(ids []session.TaskID) {
+	if len(ids) == 0 {
+		return
+	}
+	s.own(func(tx *session.Tx) error {
+		for _, id := range ids {
+			t, live := tx.LiveTask(id)
+			if !live || t.Abort {
+				continue
+			}
+			owner, live := tx.LiveTask(t.Owner)
+			if !live {
+				continue
+			}
+			t.Abort, t.AbortReason = true, owner.AbortReason
+			if !owner.Abort {
+				t.AbortReason = "its owner " + string(owner.Outcome.Status)
+			}
+			tx.PutTask(t)
+		}
+		return nil
+	})
+}
+
+// own commits for the scheduler itself; the commit comes back through the listener.
+func (s *Scheduler) own(fn func(*session.Tx) error) {
+	if s.failed {
+		return
+	}
+	if _, err := s.sess.Commit(context.Background(), fn); err != nil {
+		s.giveUp(fmt.Errorf("scheduler: %w", err))
+	}
+}
+
+// giveUp suspends everything. The next open finds the work as it was committed.
+func (s *Scheduler) giveUp(err error) {
+	if s.failed {
+		return
+	}
+	s.failed = true
+	s.suspend(fmt.Errorf("%w: %w", ErrSuspended, err))
+	s.fail(err)
+}
