@@ -44,7 +44,9 @@ func (n Node) Stream(ctx workflow.NodeContext, in agentcore.Input) iter.Seq2[out
 		if err == nil || w.stopped {
 			return
 		}
-		if shown(err) {
+		if ctx.Err() != nil && shown(err) { // whatever broke on the way, the reason is the stop
+			err = context.Cause(ctx)
+		} else if shown(err) {
 			c, rowErr := outputitems.OpenError(p.id("error", strconv.Itoa(ctx.Run().Attempt)), string(fault.KindOf(err)), err.Error())
 			if rowErr == nil && !w.write("", p.closeText(outputitems.StatusInterrupted)) || !w.write("", []outputitems.Chunk{c}) {
 				return
