@@ -162,6 +162,7 @@ func (r *memoryRun) write(n Node, b *Batch) {
 func (m *Memory) people(r *memoryRun, b *Batch) {
 	for _, q := range b.Open {
 		if _, known := m.requests[q.ID]; !known {
+			q.Run, q.Workflow, q.Conversation = b.Run, r.run.Workflow, r.run.Conversation
 			m.requests[q.ID] = b.Run
 			r.requests = append(r.requests, q)
 		}
@@ -204,7 +205,7 @@ func (r *memoryRun) view() Run {
 	run := r.run
 	if i, known := r.at[run.Result]; known {
 		run.Output = r.nodes[i].Output
-	} else if run.Status == Succeeded {
+	} else if run.Status == Succeeded && run.Result == (NodeKey{}) {
 		run.Output = run.Input // the result is the input
 	}
 	return run

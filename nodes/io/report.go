@@ -43,7 +43,7 @@ func Report[T any](name string, place func(workflow.NodeContext, T) (string, err
 		if err != nil {
 			return Written{}, fmt.Errorf("render report %q: %w", path, err)
 		}
-		if err := write(path, text); err != nil {
+		if err := write(path, ctx.Run().RunID, text); err != nil {
 			return Written{}, fmt.Errorf("write report %q: %w", path, err)
 		}
 		sum := sha256.Sum256(text)
@@ -51,8 +51,9 @@ func Report[T any](name string, place func(workflow.NodeContext, T) (string, err
 	}, typed("report"))
 }
 
-// write replaces the file at path as a whole.
-func write(path string, text []byte) (err error) {
+// write replaces the file at path as a whole. What a crash leaves behind has a name of the run's own, which its next
+// attempt takes over.
+func write(path, run string, text []byte) (err error) {
 	old, err := os.ReadFile(path)
 	if err == nil && bytes.Equal(old, text) {
 		return nil
@@ -64,7 +65,7 @@ func write(path string, text []byte) (err error) {
 	if err := os.MkdirAll(dir, dirPerm); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	f, err := os.OpenFile(filepath.Join(dir, "."+filepath.Base(path)+"."+run), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, filePerm)
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,6 @@ func write(path string, text []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(text)
-	if err == nil {
-		err = f.Chmod(filePerm)
-	}
 	if err == nil {
 		err = f.Sync()
 	}

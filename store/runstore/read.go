@@ -51,7 +51,7 @@ func readRun(r *sqlite.Row) (runlog.Run, error) {
 		Result: runlog.NodeKey{Path: r.Text(16), Visit: int(r.Int64(17))}, WakeAt: moment(r.Int64(18)),
 		StartedAt: moment(r.Int64(19)), FinishedAt: moment(r.Int64(20)), LastSeq: runlog.Seq(r.Int64(21)), Output: r.Bytes(22),
 	}
-	if run.Output == nil && run.Status == runlog.Succeeded {
+	if run.Status == runlog.Succeeded && run.Result == (runlog.NodeKey{}) {
 		run.Output = run.Input
 	}
 	return run, errors.Join(unpack(r.Bytes(8), &run.Labels), unpack(r.Bytes(15), &run.Failure))
