@@ -198,10 +198,11 @@ func (h *Harness) execute(ctx context.Context, inv *task.Invocation) error {
 	case t == nil:
 		return h.settleCall(ctx, inv, in, tool.Fail("The tool is no longer available."), codeUnavailable, 0)
 	}
-	pointExecute.Hit()
-	begun := time.Now()
 	out := h.newOutput(inv, in)
-	result, err := runTool(ctx, t, tool.Call{ID: h.sess.StoreID() + "/" + toolCallID(in.Entry, in.Index), Name: in.Name, Args: s.Args, Emit: out.emit}, out)
+	c := tool.Call{ID: h.sess.StoreID() + "/" + toolCallID(in.Entry, in.Index), Name: in.Name, Args: s.Args, Emit: out.emit}
+	pointExecute.HitBy(c.ID)
+	begun := time.Now()
+	result, err := runTool(ctx, t, c, out)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
