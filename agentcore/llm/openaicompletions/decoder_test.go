@@ -2,12 +2,15 @@ package openaicompletions
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -101,18 +104,22 @@ func TestFastAndSlowPathAgreeOnAnyMixOfFields(t *testing.T) {
 		}
 		return a + "," + b
 	}
+	mix := rapid.Custom(func(t *rapid.T) string {
+		choice := join(ofChoice.Draw(t, "choice"), `"delta":{`+ofDelta.Draw(t, "delta")+`}`)
+		return "{" + join(top.Draw(t, "top"), `"choices":[{`+choice+`}]`) + "}"
+	})
+	const mixes = 5000
 	taken := 0
-	rapid.Check(t, func(r *rapid.T) {
-		choice := join(ofChoice.Draw(r, "choice"), `"delta":{`+ofDelta.Draw(r, "delta")+`}`)
-		data := []byte("{" + join(top.Draw(r, "top"), `"choices":[{`+choice+`}]`) + "}")
-		var p plain
+	var p plain
+	for i := range mixes {
+		data := []byte(mix.Example(i))
 		if p.parse(data, true) {
 			taken++
 		}
 		samePaths(t, data)
-	})
-	if taken == 0 {
-		t.Fatal("the fast path took none of the mixes")
+	}
+	if taken < mixes/100 {
+		t.Fatalf("the fast path took %d of %d mixes", taken, mixes)
 	}
 }
 
@@ -174,6 +181,27 @@ func TestLostCallsAreCounted(t *testing.T) {
 		if got.Lost != want || got.Stop != llm.StopToolUse {
 			t.Errorf("%s: got %d lost calls, stop %q", name, got.Lost, got.Stop)
 		}
+	}
+}
+
+func TestAnErrorSaysWhatTheResponseDidBefore(t *testing.T) {
+	usage := `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}` + "\n\n"
+	got := run(t, strings.NewReader(usage+`data: {"error":{"message":"gone"}}`+"\n\n"))
+	if got.Err == nil || got.Err.Produced || !got.Err.Dispatched || got.Err.Usage == nil || got.Err.Usage.Total != 10 {
+		t.Fatalf("got %+v", got.Err)
+	}
+}
+
+func TestAConnectionThatBreaksBehindTheFinishReasonIsNoLoss(t *testing.T) {
+	broken := iotest.ErrReader(errors.New("reset"))
+	text := `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n"
+	got := run(t, io.MultiReader(strings.NewReader(text+`data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"), broken))
+	if got.Err != nil || got.Text != "x" || got.Stop != llm.StopEnd {
+		t.Fatalf("got %+v, %v", got, got.Err)
+	}
+	got = run(t, io.MultiReader(strings.NewReader(text), broken))
+	if got.Err == nil || got.Err.Class != llm.Connection || !got.Err.Produced || !strings.Contains(got.Err.Message, "reset") {
+		t.Fatalf("got %v", got.Err)
 	}
 }
 

@@ -3,6 +3,7 @@ package openaicompletions_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -240,6 +243,24 @@ func TestCancelEndsTheRequestAtTheServer(t *testing.T) {
 		}
 	}
 	<-left
+}
+
+func TestNothingComesBehindACancelEvenFromOneChunk(t *testing.T) {
+	server := serve(t, 200, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"reasoning\":\"hm\",\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var events []string
+	for ev, err := range provider(t, openaicompletions.Options{BaseURL: server.URL, HTTPClient: server.Client()}).Stream(ctx, ask()) {
+		if e, ok := errors.AsType[*llm.Error](err); ok {
+			events = append(events, string(e.Class))
+			continue
+		}
+		events = append(events, fmt.Sprintf("%T", ev))
+		cancel()
+	}
+	if diff := cmp.Diff(events, []string{"llm.BlockStart", "canceled"}); diff != "" {
+		t.Fatalf("(-got +want):\n%s", diff)
+	}
 }
 
 // slowBody sends its parts, a fixed time before each.
