@@ -20,8 +20,8 @@ func open(ctx context.Context, opts Options) (session.Storage, error) {
 	if err == nil {
 		return s, nil
 	}
-	if _, ok := errors.AsType[*sqlite.ErrLocked](err); ok {
-		return nil, fault.New(fault.SessionBusy, "%w", err)
+	if locked, ok := errors.AsType[*sqlite.ErrLocked](err); ok {
+		return nil, fault.New(fault.SessionBusy, "%w", locked)
 	}
 	return nil, fault.New(fault.Storage, "%w", err)
 }

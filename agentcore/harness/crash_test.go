@@ -61,6 +61,7 @@ func steady(req scripted.Request) (scripted.Response, error) {
 }
 
 // INV-04, INV-05: whatever commit a turn dies at, it ends with the same words, and what must not repeat does not.
+// Promise: P-053, P-460, P-462, P-463, P-464, P-483, P-486, P-592, P-593
 func TestATurnSurvivesADeathAtEveryCommit(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		deaths := 0

@@ -16,7 +16,7 @@ type response struct {
 	calls    int            // complete calls
 	lost     int            // calls that were announced and never came
 	spoke    bool           // visible text or a refusal
-	produced bool           // text or thinking that was shown, or a complete response's content
+	produced bool           // text, thinking or the beginning of a call
 	before   bool           // an interrupted piece of this very answer has text: an end without more completes it
 }
 
@@ -55,7 +55,7 @@ func next(b Budget, r response) decision {
 		return died(b, r)
 	case r.stop == llm.StopLength:
 		return spend(b, Length, carryOn, promptLength, "the output limit was reached",
-			fmt.Sprintf("the answer hit the output limit %d times in a row; raise maxTokens", MaxLength+1))
+			fmt.Sprintf("the answer hit the output limit again after %d attempts to carry on; raise maxTokens", MaxLength))
 	case r.stop == llm.StopRefusal && r.spoke, r.stop == llm.StopEnd && r.spoke && r.calls == 0 && r.lost == 0:
 		return decision{act: answer}
 	case r.stop == llm.StopRefusal:
@@ -81,7 +81,7 @@ func died(b Budget, r response) decision {
 		act, words = carryOn, promptDropped
 	}
 	d := spend(b, Dropped, act, words, r.err.Error(),
-		fmt.Sprintf("the model's stream was cut off %d times: %v", MaxConnection+1, r.err))
+		fmt.Sprintf("the model's stream was cut off again after %d attempts to carry on: %v", MaxConnection, r.err))
 	if d.act != fail {
 		d.delay = backoff(d.attempt, r.err.RetryAfter)
 	}

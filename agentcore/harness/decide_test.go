@@ -44,7 +44,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			// Promise: P-560
+			// Promise: P-552, P-563, P-566, P-581, P-584, P-586, P-589
 			d := next(c.budget, c.resp)
 			if d.act != c.want || d.kind != c.kind || d.budget != c.after {
 				t.Errorf("next(%+v, %+v) = %+v, want action %d kind %q budget %+v", c.budget, c.resp, d, c.want, c.kind, c.after)
@@ -59,6 +59,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// Promise: P-556, P-567
 func TestBackoffDoublesUpToItsCapAndHonoursTheServer(t *testing.T) {
 	for _, c := range []struct {
 		attempt int

@@ -283,7 +283,7 @@ func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible b
 func (h *Harness) recover(ctx context.Context, inv *task.Invocation, g genState, partial liveDoc) error {
 	m := partialMessage(partial)
 	d := spend(g.Budget, Recovery, carryOn, promptDropped, "the host restarted while the answer was streaming",
-		fmt.Sprintf("the answer was interrupted %d times by restarts and dropped connections", MaxConnection+1))
+		fmt.Sprintf("the answer was interrupted again after %d attempts to carry on, by a restart of the host", MaxConnection))
 	if d.act == fail {
 		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonModel, d.reason, m)
 	}

@@ -136,6 +136,7 @@ func (r *rig) check(got []string, err error, want ...string) {
 	}
 }
 
+// Promise: P-069, P-067
 func TestATurnCallsToolsAndAnswers(t *testing.T) {
 	r := newRig(t, append(say("I look first."), scripted.Call{Name: "read", Args: `{"path":"a"}`}), say("Done."))
 	h := r.open()
@@ -144,7 +145,7 @@ func TestATurnCallsToolsAndAnswers(t *testing.T) {
 	r.check(got, err, "text I look first.", `call read {"path":"a"}`, `result ok {"path":"a"}`, "text Done.", "answered")
 }
 
-// Promise: P-056
+// Promise: P-052, P-465
 func TestTheSameRequestIsToldAgainWithoutAskingAnybody(t *testing.T) {
 	r := newRig(t, do("bash", `{"command":"x"}`), say("Done."))
 	h := r.open()
@@ -216,6 +217,7 @@ func TestParallelCallsKeepCallOrderForTheModel(t *testing.T) {
 	}
 }
 
+// Promise: P-560, P-562, P-565, P-568, P-572
 func TestADropWithOutputIsCarriedOnBehindTheTextThatWasShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, scripted.Response{scripted.Text{Text: "Half of "}, scripted.Drop{}}, say("the answer."))
@@ -234,6 +236,7 @@ func TestADropWithOutputIsCarriedOnBehindTheTextThatWasShown(t *testing.T) {
 	})
 }
 
+// Promise: P-553, P-555, P-570, P-574
 func TestADropWithoutOutputSendsTheSameRequestAgainTenTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rs []scripted.Response
@@ -243,7 +246,7 @@ func TestADropWithoutOutputSendsTheSameRequestAgainTenTimes(t *testing.T) {
 		r := newRig(t, rs...)
 		h := r.open()
 		got, err := run(t.Context(), h, "r1", "go", nil)
-		if !fault.Is(err, fault.ModelError) || !strings.Contains(err.Error(), "11 times") || !strings.Contains(err.Error(), "503") {
+		if !fault.Is(err, fault.ModelError) || !strings.Contains(err.Error(), "10 attempts") || !strings.Contains(err.Error(), "503") {
 			t.Errorf("exhausted = %v, want a model error that says how often and why", err)
 		}
 		if n := len(r.model.Requests()); n != 11 {
@@ -256,6 +259,7 @@ func TestADropWithoutOutputSendsTheSameRequestAgainTenTimes(t *testing.T) {
 	})
 }
 
+// Promise: P-579, P-580
 func TestTheOutputLimitNeverRunsACallAndNamesMaxTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cut := scripted.Response{scripted.Call{Name: "bash", Args: `{"command":"x"}`}, scripted.Length{}}
@@ -267,6 +271,21 @@ func TestTheOutputLimitNeverRunsACallAndNamesMaxTokens(t *testing.T) {
 		}
 		if n := r.bash.Load(); n != 0 {
 			t.Errorf("bash ran %d times", n)
+		}
+		h.Close()
+	})
+}
+
+// A half call is output: the turn is carried on, and the call is asked for whole.
+// Promise: P-487, P-488, P-557, P-571
+func TestTheBeginningOfACallIsNeverSentForTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, scripted.Response{scripted.Call{Name: "bash", Args: `{"command":"a long one"}`, Chunks: 4}, scripted.Drop{Bytes: 420}}, do("bash", `{}`), say("Done."))
+		h := r.open()
+		got, err := run(t.Context(), h, "r1", "go", nil)
+		r.check(got, err, "retry dropped 1/10", "call bash {}", "result ok {}", "text Done.", "answered")
+		if last := r.model.Requests()[1].LastUser(); !strings.Contains(last, "Nothing of your interrupted answer") {
+			t.Errorf("prompt %q, want one that says nothing is visible", last)
 		}
 		h.Close()
 	})
@@ -293,6 +312,7 @@ func TestAnEmptyEndIsAskedOnceForAnAnswer(t *testing.T) {
 	})
 }
 
+// Promise: P-496
 func TestAnUnknownToolAndBadArgumentsAreResultsAndNothingRuns(t *testing.T) {
 	r := newRig(t, scripted.Response{scripted.Call{Name: "rm", Args: `{}`}, scripted.Call{Name: "bash", Args: `{"a":`}}, say("Sorry."))
 	h := r.open()
@@ -306,6 +326,7 @@ func TestAnUnknownToolAndBadArgumentsAreResultsAndNothingRuns(t *testing.T) {
 	}
 }
 
+// Promise: P-093, P-595, P-597
 func TestAStopSettlesEverythingAndIsNotResumed(t *testing.T) {
 	r := newRig(t, do("bash", `{}`))
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -334,7 +355,7 @@ func TestAStopSettlesEverythingAndIsNotResumed(t *testing.T) {
 }
 
 func TestASuspendedCallThatMustNotRepeatIsReportedAsInterrupted(t *testing.T) {
-	// Promise: P-467
+	// Promise: P-461, P-466, P-467, P-469, P-494
 	for _, c := range []struct {
 		tool string
 		runs int64
@@ -390,6 +411,7 @@ func (p *pausing) Approve(_ context.Context, a harness.Approval) error {
 	return fault.New(fault.UserInputRequired, "may I run %s?", a.Name)
 }
 
+// Promise: P-082, P-085
 func TestAPausedCallKeepsItsIdentityAndRunsOnce(t *testing.T) {
 	r := newRig(t, do("bash", `{}`), say("Done."))
 	r.own = true
@@ -413,6 +435,7 @@ func TestAPausedCallKeepsItsIdentityAndRunsOnce(t *testing.T) {
 	}
 }
 
+// Promise: P-083, P-084
 func TestADeniedCallIsAResultThatTheModelReads(t *testing.T) {
 	r := newRig(t, do("bash", `{}`), say("I will not."))
 	r.own = true

@@ -151,14 +151,14 @@ func (st *stream) broken(err error) (llm.Message, response) {
 		}
 		m.Blocks = append(m.Blocks, llm.Block{Type: b.Type, Text: b.Text})
 	}
-	produced := false
+	shown := false
 	for _, b := range m.Blocks {
-		produced = produced || b.Text != ""
+		shown = shown || b.Text != ""
 	}
-	if !produced {
+	if !shown {
 		m.Blocks = nil
 	}
-	return m, response{err: e, produced: produced}
+	return m, response{err: e, produced: shown || st.calls >= 0} // the beginning of a call is output too: it is never sent for twice
 }
 
 // flush commits what came since the last one, then shows it.

@@ -122,8 +122,8 @@ func turnContext(ctx workflow.NodeContext) (context.Context, context.CancelFunc)
 	}
 }
 
-// databasePath selects the session's file by project, conversation and session key. A run outside any conversation gets
-// one of its own.
+// databasePath selects the session's file by project, conversation and session key. A run of an engine outside any
+// conversation gets one of its own; a node outside both keeps its session in memory, for nothing would find the file again.
 func (n Node) databasePath(ctx workflow.NodeContext) string {
 	if n.opts.DatabasePath != "" {
 		return n.opts.DatabasePath
@@ -132,10 +132,13 @@ func (n Node) databasePath(ctx workflow.NodeContext) string {
 	if dir == "" {
 		dir = n.opts.StoreDir
 	}
+	run := ctx.Run()
+	if dir == "" && run.Conversation == "" {
+		return ""
+	}
 	if dir == "" {
 		dir = filepath.FromSlash(DefaultStoreDir)
 	}
-	run := ctx.Run()
 	project, conversation, key := run.Project, run.Conversation, n.opts.key()
 	if project == "" {
 		project = DefaultProject

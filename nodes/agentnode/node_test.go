@@ -110,7 +110,7 @@ func rows(p agentnode.Payload) []string {
 }
 
 func TestATurnBecomesItemsInSpokenOrder(t *testing.T) {
-	// Promise: P-666
+	// Promise: P-621, P-640, P-641, P-642, P-643, P-644, P-648, P-665, P-666
 	b := newBench(t, scripted.Response{scripted.Thinking{Text: "hm"}, scripted.Text{Text: "I read it."}, scripted.Call{Name: "read", Args: `{"path":"a.txt"}`}}, scripted.Response{scripted.Text{Text: "It says alpha."}, scripted.Usage{Input: 70, Output: 5}})
 	chunks, err := b.stream(t.Context(), b.options(), agentcore.Input{Prompt: "what does a.txt say?"}, nil)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestATurnBecomesItemsInSpokenOrder(t *testing.T) {
 }
 
 func TestTheRingStandsBeforeTheFirstWord(t *testing.T) {
-	// Promise: P-621
+	// Promise: P-622
 	b := newBench(t, scripted.Response{scripted.Text{Text: "Hello."}})
 	chunks, err := b.stream(t.Context(), b.options(), agentcore.Input{Prompt: "hi"}, nil)
 	if err != nil {
@@ -145,6 +145,7 @@ func TestTheRingStandsBeforeTheFirstWord(t *testing.T) {
 	}
 }
 
+// Promise: P-636, P-645
 func TestEveryKeyConversationAndProjectHasItsOwnFile(t *testing.T) {
 	b := newBench(t, scripted.Response{scripted.Text{Text: "1"}}, scripted.Response{scripted.Text{Text: "2"}}, scripted.Response{scripted.Text{Text: "3"}}, scripted.Response{scripted.Text{Text: "4"}})
 	ids := map[string]bool{}
@@ -164,6 +165,7 @@ func TestEveryKeyConversationAndProjectHasItsOwnFile(t *testing.T) {
 }
 
 // INV-07: a turn told again after a crash adds only what the log lacks, wherever the log was cut.
+// Promise: P-649, P-650
 func TestATurnToldAgainAddsOnlyWhatTheLogLacks(t *testing.T) {
 	b := newBench(t, scripted.Response{scripted.Text{Text: "I look at it. ", Chunks: 4}, scripted.Call{Name: "ls", Args: `{"path":"."}`}}, scripted.Response{scripted.Text{Text: "There is one file.", Chunks: 6}})
 	in := agentcore.Input{Prompt: "what is here?"}
@@ -191,7 +193,7 @@ func TestATurnToldAgainAddsOnlyWhatTheLogLacks(t *testing.T) {
 }
 
 func TestAPlanIsACardWaitsForItsDecisionAndIsRevised(t *testing.T) {
-	// Promise: P-602, P-673, P-676
+	// Promise: P-087, P-445, P-446, P-448, P-450, P-602, P-673, P-676, P-684
 	b := newBench(t, scripted.Response{scripted.Text{Text: "Let me look. "}, scripted.Call{Name: "ls", Args: `{"path":"."}`}},
 		scripted.Response{scripted.Text{Text: "1. Write b.txt"}}, scripted.Response{scripted.Text{Text: "1. Write c.txt"}})
 	in := agentcore.Input{Prompt: "plan it", Agent: permission.Plan}
@@ -239,6 +241,7 @@ func TestAPlanIsACardWaitsForItsDecisionAndIsRevised(t *testing.T) {
 	}
 }
 
+// Promise: P-664
 func TestAFailureIsARowAndAStopIsNot(t *testing.T) {
 	b := newBench(t, scripted.Response{scripted.Status{Code: 401, Message: "bad key"}})
 	chunks, err := b.stream(t.Context(), b.options(), agentcore.Input{Prompt: "hi"}, nil)
@@ -259,6 +262,19 @@ func TestAFailureIsARowAndAStopIsNot(t *testing.T) {
 		if strings.HasPrefix(row, string(outputitems.KindError)) {
 			t.Errorf("a stop made an error row: %q", row)
 		}
+	}
+}
+
+// Promise: P-651
+func TestWithoutAConversationAndAStoreTheSessionIsInMemory(t *testing.T) {
+	b := newBench(t, scripted.Response{scripted.Text{Text: "1"}})
+	b.run.Conversation, b.store = "", ""
+	t.Chdir(t.TempDir())
+	if _, err := b.stream(t.Context(), b.options(), agentcore.Input{Prompt: "hi"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("files appeared: %v, %v", left, err)
 	}
 }
 
