@@ -1,3 +1,5 @@
+//go:build unix
+
 package local_test
 
 import (
@@ -5,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,65 +57,6 @@ func cleaned(t *testing.T, e env.Environment) {
 	t.Helper()
 	if err := e.Cleanup(context.Background()); err != nil {
 		t.Error(err)
-	}
-}
-
-// alive reports whether a process exists and is no zombie.
-func alive(t *testing.T, pid int) bool {
-	t.Helper()
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, ok := bytes.Cut(stat, []byte(") "))
-	return ok && after[0] != 'Z' && after[0] != 'X'
-}
-
-func number(t *testing.T, s string) int {
-	t.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil {
-		t.Fatalf("no process number in %q", s)
-	}
-	return pid
-}
-
-// Bugs 49: a child that has left the group is found by its mark.
-func TestAStrayInAnotherSessionIsKilledOnTimeout(t *testing.T) {
-	fx := fixture(t)
-	defer cleaned(t, fx.Env)
-	var text strings.Builder
-	_, err := fx.Env.Exec(t.Context(), env.Command{
-		Script:  `setsid sh -c 'trap "" TERM; echo $$; sleep 124; sleep 124' & wait; sleep 124`,
-		Timeout: 500 * time.Millisecond,
-		Output:  func(_ env.Stream, chunk []byte) error { text.Write(chunk); return nil },
-	})
-	if env.CodeOf(err) != env.Timeout {
-		t.Fatalf("got %v", err)
-	}
-	if pid := number(t, text.String()); alive(t, pid) {
-		t.Errorf("process %d lives on", pid)
-	}
-}
-
-func TestALeftoverLivesUntilCleanup(t *testing.T) {
-	fx := fixture(t)
-	var text strings.Builder
-	exit, err := fx.Env.Exec(t.Context(), env.Command{Script: `setsid sleep 125 >/dev/null 2>&1 & echo $!`,
-		Output: func(_ env.Stream, chunk []byte) error { text.Write(chunk); return nil }})
-	if err != nil || exit.Detached {
-		t.Fatalf("got %+v, %v", exit, err)
-	}
-	pid := number(t, text.String())
-	if !alive(t, pid) {
-		t.Fatal("the background process did not outlive its command")
-	}
-	cleaned(t, fx.Env)
-	if alive(t, pid) {
-		t.Error("the background process outlived the environment")
 	}
 }
 
@@ -206,7 +147,11 @@ func asNobody(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	binary, err := os.ReadFile("/proc/self/exe")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ type matcher struct {
 	line    *regexp.Regexp // matched against one line
 	literal []byte         // every matching line contains it; nil = unknown
 	fold    bool           // literal is lower case and compared without case
+
+	head, buf, lower []byte // scratch of scan: a matcher is used by one goroutine
 }
 
 // newMatcher compiles a pattern of Go's syntax, or a plain text. Whatever it begins with, it is never an option.
@@ -40,7 +42,7 @@ func newMatcher(pattern string, literal, ignoreCase bool) (*matcher, error) {
 	if err == nil {
 		var re *regexp.Regexp
 		if re, err = regexp.Compile(expr); err == nil {
-			m := &matcher{line: re}
+			m := &matcher{line: re, head: make([]byte, sniffBytes), buf: make([]byte, 0, blockBytes)}
 			m.literal, m.fold = required(tree.Simplify())
 			return m, nil
 		}
@@ -99,13 +101,13 @@ func foldable(runes []rune) []byte {
 // scan reads r in blocks of whole lines and gives every line to h that matches, and every other one when context is
 // wanted. A line longer than maxBlockBytes is searched in pieces.
 func (m *matcher) scan(ctx context.Context, r io.Reader, h *hits) error {
-	r, binary, err := sniff(r)
+	r, binary, err := sniff(r, m.head)
 	if err != nil {
 		return err
 	}
-	b := blocks{r: r, buf: make([]byte, 0, blockBytes)}
+	b := blocks{r: r, buf: m.buf[:0]}
+	defer func() { m.buf = b.buf }()
 	number := 0
-	var lower []byte
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -117,8 +119,8 @@ func (m *matcher) scan(ctx context.Context, r io.Reader, h *hits) error {
 		binary = binary || bytes.IndexByte(block, 0) >= 0
 		hay := block
 		if m.fold && m.literal != nil {
-			lower = asciiLower(lower[:0], block)
-			hay = lower
+			m.lower = asciiLower(m.lower[:0], block)
+			hay = m.lower
 		}
 		if m.literal != nil && h.context == 0 && !bytes.Contains(hay, m.literal) {
 			number += bytes.Count(block, []byte{'\n'})

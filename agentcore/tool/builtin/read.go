@@ -42,7 +42,7 @@ func (p place) read(ctx context.Context, _ tool.Call, in readIn) (res tool.Resul
 		return tool.Result{}, p.advice(ctx, in.Path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r, binary, err := sniff(f)
+	r, binary, err := sniff(f, make([]byte, sniffBytes))
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("read %q: %w", in.Path, err)
 	}

@@ -130,9 +130,8 @@ func cutBytes(s string, n int) string {
 }
 
 // sniff wraps a file so that it reads as UTF-8 where its byte order mark says UTF-16, and without a mark. binary is true
-// when what begins the file is not text.
-func sniff(r io.Reader) (text io.Reader, binary bool, err error) {
-	head := make([]byte, sniffBytes)
+// when what begins the file is not text. head is scratch of sniffBytes, which text reads from first.
+func sniff(r io.Reader, head []byte) (text io.Reader, binary bool, err error) {
 	n, err := io.ReadFull(r, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, false, err
