@@ -36,6 +36,15 @@ const (
 // add appends the clean form of src to dst.
 func (c *cleaner) add(dst, src []byte) []byte {
 	for len(src) > 0 {
+		if c.state == plain && !c.cr { // nearly everything
+			n := 0
+			for n < len(src) && (src[n] >= 0x20 && src[n] < 0x7f || src[n] == '\n' || src[n] == '\t') {
+				n++
+			}
+			if dst, src = append(dst, src[:n]...), src[n:]; len(src) == 0 {
+				break
+			}
+		}
 		r, size := utf8.DecodeRune(src)
 		src = src[size:]
 		if c.skip(r) {
