@@ -165,6 +165,10 @@ data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}
 	if diff := cmp.Diff(got.Raw, want); diff != "" || got.Thinking != "Let me" {
 		t.Fatalf("thinking %q (-got +want):\n%s", got.Thinking, diff)
 	}
+	apart := `data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0},{"type":"reasoning.text","text":"b","index":1}]}}]}` + "\n\ndata: [DONE]\n\n"
+	if got := run(t, strings.NewReader(apart)); len(got.Raw) != 1 || strings.Count(got.Raw[0], "reasoning.text") != 2 || got.Thinking != "ab" {
+		t.Fatalf("details with an index each were joined: %q", got.Raw)
+	}
 	lone := `data: {"choices":[{"delta":{"reasoning_details":[{ "type":"reasoning.encrypted", "data":"Q0k=" }]}}]}` + "\n\ndata: [DONE]\n\n"
 	if got := run(t, strings.NewReader(lone)); len(got.Raw) != 1 || got.Raw[0] != `[{ "type":"reasoning.encrypted", "data":"Q0k=" }]` {
 		t.Fatalf("a detail in one piece changed: %q", got.Raw)
