@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -303,7 +304,7 @@ func (o *owner) over(v *visit, now time.Time) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			over = over || there
+			over = over || len(there) > 0
 			continue
 		}
 		asked, err := o.asked()
@@ -320,18 +321,15 @@ func (o *owner) over(v *visit, now time.Time) (bool, error) {
 	return over, nil
 }
 
-// unread reports whether a signal of the topic waits.
-func (o *owner) unread(topic string) (bool, error) {
+// unread returns the signals of a topic that nobody has received, those of the next commit included.
+func (o *owner) unread(topic string) ([]runlog.Signal, error) {
 	list, err := o.e.store.Signals(o.id)
 	if err != nil {
-		return false, storeError(err, "signals of run %s", o.id)
+		return nil, storeError(err, "signals of run %s", o.id)
 	}
-	for _, s := range list {
-		if s.Topic == topic {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.DeleteFunc(append(list, o.next.Signals...), func(s runlog.Signal) bool {
+		return s.Topic != topic || slices.Contains(o.next.Consume, s.ID)
+	}), nil
 }
 
 // rest ends the run, or lets it wait, when no attempt is in work.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -213,7 +214,7 @@ func (e *Engine) Signal(ctx context.Context, id RunID, topic, signalID string, p
 		if err != nil {
 			return storeError(err, "signals of run %s", id)
 		}
-		if known {
+		if known || slices.ContainsFunc(o.next.Signals, func(s runlog.Signal) bool { return s.ID == signalID }) {
 			return nil
 		}
 		o.next.Signals = append(o.next.Signals, runlog.Signal{ID: signalID, Topic: topic, Payload: payload})

@@ -2,7 +2,6 @@ package executor_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -430,7 +429,6 @@ run.running
 node.started ask#1.2
 node.succeeded ask#1.2
 run.succeeded`
-	_ = json.Valid
 	if diff := cmp.Diff(want, wholeStory(t, run)); diff != "" {
 		t.Error(diff)
 	}

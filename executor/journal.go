@@ -212,18 +212,15 @@ func (j journal) Receive(topic string, timeout time.Duration) (json.RawMessage, 
 	}
 	var got *runlog.Signal
 	err = j.a.call(func(o *owner) { // on the owner, so that two nodes never receive one signal
-		list, err := o.e.store.Signals(o.id)
+		list, err := o.unread(topic)
 		if err != nil {
-			o.fatal = storeError(err, "signals of run %s", o.id)
+			o.fatal = err
 			return
 		}
-		for _, s := range list {
-			if s.Topic == topic && !o.consumed(s.ID) {
-				got = &s
-				o.next.Consume = append(o.next.Consume, s.ID)
-				o.next.Effects = append(o.next.Effects, runlog.Effect{Node: j.a.v.key, Key: key, Done: true, Result: s.Payload})
-				return
-			}
+		if len(list) > 0 {
+			got = &list[0]
+			o.next.Consume = append(o.next.Consume, got.ID)
+			o.next.Effects = append(o.next.Effects, runlog.Effect{Node: j.a.v.key, Key: key, Done: true, Result: got.Payload})
 		}
 	})
 	if err != nil {
@@ -247,16 +244,6 @@ func (j journal) Receive(topic string, timeout time.Duration) (json.RawMessage, 
 	}
 	j.a.wait(signalWait+topic, until)
 	return nil, &parked{"waiting for a signal " + topic}
-}
-
-// consumed reports whether the next commit holds the reading of a signal.
-func (o *owner) consumed(id string) bool {
-	for _, known := range o.next.Consume {
-		if known == id {
-			return true
-		}
-	}
-	return false
 }
 
 // Chunks implements workflow.Journal.

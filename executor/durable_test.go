@@ -1,0 +1,503 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/outputitems"
+	"github.com/workflowd/workflowd/store/runstore"
+	"github.com/workflowd/workflowd/workflow"
+)
+
+// host opens engines on one store, one after the other, as processes do.
+type host func(t *testing.T, options ...executor.Option) *executor.Engine
+
+// onEachStore runs a test on memory and on a file.
+func onEachStore(t *testing.T, test func(*testing.T, host)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		store := runlog.NewMemory()
+		test(t, func(t *testing.T, options ...executor.Option) *executor.Engine { return open(t, store, options...) })
+	})
+	t.Run("file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "runs.db")
+		test(t, func(t *testing.T, options ...executor.Option) *executor.Engine {
+			t.Helper()
+			store, err := runstore.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return open(t, store, options...)
+		})
+	})
+}
+
+func leave(t *testing.T, e *executor.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func attach[Out any](t *testing.T, e *executor.Engine, id executor.RunID) *executor.Run[Out] {
+	t.Helper()
+	run, err := executor.Attach[Out](t.Context(), e, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// counting delivers 1 to 4 and stops after stopAt chunks of the first attempt until the host leaves.
+func counting(stopAt int, options ...workflow.NodeOption) *workflow.Workflow[int, []int] {
+	return workflow.MustDefine("counting", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[[]int] {
+		return workflow.ThenStream(b, in, workflow.StreamFunc("count", func(c ctx, n int) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				next := 1
+				for n := range workflow.Committed[int](c) {
+					next = n + 1
+				}
+				for ; next <= n; next++ {
+					if c.Run().Attempt == 1 && next > stopAt {
+						<-c.Done()
+						yield(0, context.Cause(c))
+						return
+					}
+					if !yield(next, nil) {
+						return
+					}
+				}
+			}
+		}, collect[int], options...)).From()
+	})
+}
+
+func TestAHostThatLeavesKeepsTheWorkAndTheNextOneGoesOn(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		options []workflow.NodeOption
+		want    string
+	}{
+		{
+			"a node that starts over retracts its chunks", nil, `run.queued
+run.running
+node.started count#1.1
+node.chunk count#1.1 1
+node.chunk count#1.1 2
+node.suspended count#1.1
+run.suspended
+run.running
+node.retracted count#1.2 from 3
+node.started count#1.2
+node.chunk count#1.2 1
+node.chunk count#1.2 2
+node.chunk count#1.2 3
+node.chunk count#1.2 4
+node.succeeded count#1.2
+run.succeeded`,
+		},
+		{
+			"a node that resumes keeps them", []workflow.NodeOption{workflow.ResumeAfterCrash()}, `run.queued
+run.running
+node.started count#1.1
+node.chunk count#1.1 1
+node.chunk count#1.1 2
+node.suspended count#1.1
+run.suspended
+run.running
+node.started count#1.2
+node.chunk count#1.2 3
+node.chunk count#1.2 4
+node.succeeded count#1.2
+run.succeeded`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onEachStore(t, func(t *testing.T, h host) {
+				e := h(t)
+				run := start(t, register(t, e, counting(2, test.options...)), 4)
+				until(t, run, runlog.NodeChunk, 2)
+				leave(t, e)
+				e = h(t)
+				register(t, e, counting(2, test.options...))
+				again := attach[[]int](t, e, run.ID())
+				if diff := cmp.Diff([]int{1, 2, 3, 4}, result(t, again)); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff(test.want, wholeStory(t, again)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerReachesARunThatNobodyHolds(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		e := h(t)
+		run := start(t, register(t, e, asking()), 1)
+		until(t, run, runlog.RunWaiting, 1)
+		leave(t, e)
+		e = h(t)
+		open, err := e.Requests(runlog.RequestQuery{Status: []runlog.RequestStatus{runlog.RequestOpen}})
+		if err != nil || len(open) != 1 {
+			t.Fatalf("%v %v", open, err)
+		}
+		// The workflow is not registered here: the answer is kept, the run blocked.
+		if _, err := e.Answer(t.Context(), open[0].ID, []byte(`{"yes":true}`), "ann"); err != nil {
+			t.Fatal(err)
+		}
+		blocked := until(t, attach[string](t, e, run.ID()), runlog.RunBlocked, 1)
+		if !strings.Contains(string(blocked.Data), "workflowd cancel "+string(run.ID())) {
+			t.Errorf("the reason names no command: %s", blocked.Data)
+		}
+		register(t, e, asking())
+		if got := result(t, attach[string](t, e, run.ID())); got != "answered true" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestAnswersAtTheSameTimeHaveOneWinner(t *testing.T) {
+	e := open(t, runlog.NewMemory())
+	run := start(t, register(t, e, asking()), 1)
+	until(t, run, runlog.RunWaiting, 1)
+	open, err := e.Requests(runlog.RequestQuery{Run: run.ID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var won, repeated, refused atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			receipt, err := run.Answer(t.Context(), open[0].ID, answer{i%2 == 0}, fmt.Sprint("person ", i))
+			switch {
+			case fault.Is(err, fault.Conflict):
+				refused.Add(1)
+			case err != nil:
+				t.Error(err)
+			case receipt.Repeated:
+				repeated.Add(1)
+			default:
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 || repeated.Load() != 9 || refused.Load() != 10 {
+		t.Errorf("%d won, %d repeated, %d refused", won.Load(), repeated.Load(), refused.Load())
+	}
+	result(t, run)
+	if n := strings.Count(wholeStory(t, run), "request.answered"); n != 1 {
+		t.Errorf("%d answers in the log", n)
+	}
+}
+
+func TestANewOwnerStopsTheOldOne(t *testing.T) {
+	store := runlog.NewMemory()
+	old, err := executor.New(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, cause := make(chan struct{}, 2), make(chan fault.Kind, 1)
+	flow := workflow.MustDefine("owned", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[int] {
+		return workflow.Then(b, in, fn("work", func(c ctx, n int) (int, error) {
+			entered <- struct{}{}
+			if c.Run().Epoch == 1 {
+				for c.Err() == nil {
+					if err := c.TokenUsage().Report("record", workflow.Usage{Input: 1}); err != nil {
+						break // the write that finds the other owner
+					}
+				}
+				cause <- c.Abort().Cause()
+				return 0, c.Err()
+			}
+			return n + 1, nil
+		}))
+	})
+	run := start(t, register(t, old, flow), 1)
+	<-entered
+	next := open(t, store)
+	if kind := <-cause; kind != fault.OwnerLost {
+		t.Errorf("the old owner's node was told %q", kind)
+	}
+	before, err := next.Run(run.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Suspend(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after, err := next.Run(run.ID()); err != nil || after.LastSeq != before.LastSeq {
+		t.Errorf("the old owner wrote on: %d to %d, %v", before.LastSeq, after.LastSeq, err)
+	}
+	register(t, next, flow)
+	if got := result(t, attach[int](t, next, run.ID())); got != 2 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestOnceKeepsItsResultAndReportsAnUnknownOutcome(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		var done, cut atomic.Int32
+		flow := workflow.MustDefine("effects", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[string] {
+			return workflow.Then(b, in, fn("effects", func(c ctx, n int) (string, error) {
+				first, err := workflow.Once(c, "done", func(context.Context) (int32, error) { return done.Add(1), nil })
+				if err != nil {
+					return "", err
+				}
+				for i := range 2 { // an effect that failed for sure may be tried again
+					_, err := workflow.Once(c, fmt.Sprint("failing", i), func(context.Context) (int, error) { return 0, errors.New("no") })
+					if err == nil || err.Error() != "no" {
+						return "", fmt.Errorf("the effect's error is %w", err)
+					}
+				}
+				// The attempt asks in the middle of an effect, so it is parked with the intent alone on record.
+				_, err = c.Journal().Once("cut", false, func(context.Context) (json.RawMessage, error) {
+					cut.Add(1)
+					panic(must(workflow.Ask[string, answer](c, "go on", "?")))
+				})
+				return fmt.Sprint(first, " ", fault.KindOf(err)), nil
+			}))
+		})
+		e := h(t)
+		run := start(t, register(t, e, flow), 1)
+		until(t, run, runlog.RunWaiting, 1)
+		leave(t, e)
+		e = h(t)
+		register(t, e, flow)
+		open, err := e.Requests(runlog.RequestQuery{Run: run.ID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := attach[string](t, e, run.ID())
+		if _, err := again.Answer(t.Context(), open[0].ID, answer{}, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if got := result(t, again); got != "1 interrupted" || done.Load() != 1 || cut.Load() != 1 {
+			t.Errorf("got %q; the effects ran %d and %d times", got, done.Load(), cut.Load())
+		}
+	})
+}
+
+// must returns the error as the *workflow.Error that a node may panic with.
+func must(_ any, err error) *workflow.Error {
+	return fault.New(fault.UserInputRequired, "%w", err)
+}
+
+func TestSleepAndSignalsParkARun(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		flow := workflow.MustDefine("patient", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[string] {
+			return workflow.Then(b, in, fn("wait", func(c ctx, n int) (string, error) {
+				first, err := workflow.Recv[string](c, "news", 0)
+				if err != nil {
+					return "", err
+				}
+				second, err := workflow.Recv[string](c, "news", 0)
+				if err != nil {
+					return "", err
+				}
+				if err := workflow.Sleep(c, "nap", 30*time.Millisecond); err != nil {
+					return "", err
+				}
+				_, err = workflow.Recv[string](c, "never", 20*time.Millisecond)
+				if errors.Is(err, context.Canceled) || !fault.Is(err, workflow.DeadlineExceeded) {
+					return "", err
+				}
+				return first + second, nil
+			}))
+		})
+		e := h(t)
+		run := start(t, register(t, e, flow), 1)
+		until(t, run, runlog.RunWaiting, 1)
+		for range 2 {
+			if err := run.Signal(t.Context(), "news", "one", "good "); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, run, runlog.RunWaiting, 2)
+		leave(t, e)
+		e = h(t)
+		register(t, e, flow)
+		again := attach[string](t, e, run.ID())
+		if err := again.Signal(t.Context(), "news", "two", "news"); err != nil {
+			t.Fatal(err)
+		}
+		if got := result(t, again); got != "good news" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestAWaitingRunHoldsNoGoroutine(t *testing.T) {
+	e := open(t, runlog.NewMemory())
+	h := register(t, e, asking())
+	idle := start(t, h, 0)
+	until(t, idle, runlog.RunWaiting, 1)
+	before := runtime.NumGoroutine()
+	var runs []*executor.Run[string]
+	for i := range 200 {
+		runs = append(runs, start(t, h, i))
+	}
+	for _, run := range runs {
+		until(t, run, runlog.RunWaiting, 1)
+	}
+	if err := e.Suspend(t.Context()); err != nil { // returns when no owner is left
+		t.Fatal(err)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines for 200 runs that wait, %d before", after, before)
+	}
+}
+
+func TestAFailingNodeIsRetriedAfterItsBackoff(t *testing.T) {
+	e := open(t, runlog.NewMemory())
+	var entries atomic.Int32
+	run := start(t, register(t, e, workflow.MustDefine("retry", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[int32] {
+		return workflow.Then(b, in, fn("flaky", func(ctx, int) (int32, error) {
+			if n := entries.Add(1); n < 3 {
+				return 0, fmt.Errorf("failure %d", n)
+			}
+			return entries.Load(), nil
+		}, workflow.Retry(3, time.Millisecond)))
+	})), 0)
+	if got := result(t, run); got != 3 {
+		t.Errorf("entered %d times", got)
+	}
+	if n := strings.Count(wholeStory(t, run), "node.sleeping"); n != 2 {
+		t.Errorf("%d waits", n)
+	}
+}
+
+func TestPauseStopsARunUntilResume(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		e := h(t)
+		run := start(t, register(t, e, counting(2, workflow.ResumeAfterCrash())), 4)
+		until(t, run, runlog.NodeChunk, 2)
+		if err := e.Pause(t.Context(), run.ID(), "night"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, run, runlog.RunPaused, 1)
+		leave(t, e)
+		e = h(t)
+		register(t, e, counting(2, workflow.ResumeAfterCrash()))
+		if r, err := e.Run(run.ID()); err != nil || r.Status != runlog.Paused || r.Reason != "night" {
+			t.Errorf("%s %q %v", r.Status, r.Reason, err)
+		}
+		if err := e.Resume(t.Context(), run.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int{1, 2, 3, 4}, result(t, attach[[]int](t, e, run.ID()))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestChunksOfAnotherLedgerCountOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		ledger := []string{"a", "b", "c", "d"}
+		flow := workflow.MustDefine("project", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[[]string] {
+			return workflow.ThenStream(b, in, workflow.StreamFunc("project", func(c ctx, n int) iter.Seq2[string, error] {
+				return func(yield func(string, error) bool) {
+					if c.Run().Attempt == 2 && c.Journal().LastSource() != "ledger:1" {
+						yield("", fmt.Errorf("the last source is %q", c.Journal().LastSource()))
+						return
+					}
+					for i, entry := range ledger { // from the start each time: what is known is dropped
+						if c.Run().Attempt == 1 && i == 2 {
+							<-c.Done()
+							return
+						}
+						c.Journal().Source(fmt.Sprint("ledger:", i))
+						if !yield(entry, nil) {
+							return
+						}
+					}
+				}
+			}, collect[string], workflow.ResumeAfterCrash())).From()
+		})
+		e := h(t)
+		run := start(t, register(t, e, flow), 0)
+		until(t, run, runlog.NodeChunk, 2)
+		leave(t, e)
+		e = h(t)
+		register(t, e, flow)
+		if diff := cmp.Diff(ledger, result(t, attach[[]string](t, e, run.ID()))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOutputItemsAreLoggedByTheirOperation(t *testing.T) {
+	e := open(t, runlog.NewMemory())
+	run := start(t, register(t, e, workflow.MustDefine("items", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[int] {
+		return workflow.ThenStream(b, in, workflow.StreamFunc("items", func(c ctx, n int) iter.Seq2[outputitems.Chunk, error] {
+			return func(yield func(outputitems.Chunk, error) bool) {
+				if err := c.Output().Emit(outputitems.OpenNotice("note", "beside")); err != nil {
+					yield(outputitems.Chunk{}, err)
+					return
+				}
+				_ = yield(outputitems.OpenText("text"), nil) && yield(outputitems.AppendText("text", 0, "hi"), nil) &&
+					yield(outputitems.Done("text", outputitems.StatusCompleted), nil)
+			}
+		}, func(_ ctx, _ int, chunks iter.Seq[outputitems.Chunk]) (int, error) {
+			n := 0
+			for range chunks {
+				n++
+			}
+			return n, nil
+		})).From()
+	})), 0)
+	if got := result(t, run); got != 3 {
+		t.Errorf("the fold saw %d chunks, the auxiliary item among them", got)
+	}
+	var kinds []string
+	for e, err := range run.Events(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind.Chunk() {
+			kinds = append(kinds, string(e.Kind))
+		}
+	}
+	if diff := cmp.Diff("item.open item.open item.append item.done", strings.Join(kinds, " ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUsageCountsOncePerRecord(t *testing.T) {
+	onEachStore(t, func(t *testing.T, h host) {
+		e := h(t)
+		run := start(t, register(t, e, workflow.MustDefine("usage", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[int] {
+			return workflow.Then(b, in, fn("model", func(c ctx, n int) (int, error) {
+				for i := range int64(3) {
+					if err := c.TokenUsage().Report("entry-1", workflow.Usage{Model: "m", Input: i}); err != nil {
+						return 0, err
+					}
+				}
+				return 0, nil
+			}))
+		})), 0)
+		result(t, run)
+		records, err := e.Usage(run.ID())
+		want := []runlog.UsageRecord{{RecordID: "entry-1", Node: runlog.NodeKey{Path: "model", Visit: 1}, Usage: workflow.Usage{Model: "m", Input: 2}}}
+		if diff := cmp.Diff(want, records); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
+		}
+	})
+}
