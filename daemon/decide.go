@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -43,68 +41,76 @@ func (j *job) decide(ctx context.Context, engine *executor.Engine, e executor.Ev
 	return err
 }
 
-func (j *job) answer(ctx context.Context, q runlog.Request) (workflow.Decision, string, error) {
+func (j *job) answer(ctx context.Context, q runlog.Request) (d workflow.Decision, who string, err error) {
 	yes := workflow.Decision{Decision: "approve"}
-	decidable := q.Kind == workflow.InputPlan || q.Kind == workflow.InputApproval
+	if q.Kind != workflow.InputPlan && q.Kind != workflow.InputApproval {
+		return d, "", withHint(waiting(q), "a command can only approve; answer it from a program, with executor.Engine.Answer")
+	}
 	switch {
-	case j.f.yes && decidable:
-		fmt.Fprintf(j.a.Err, "? %s: approved by --yes\n", q.Title)
+	case j.f.yes:
 		return yes, "--yes", nil
 	case j.f.noInput:
-		return yes, "", fault.New(fault.UserInputRequired, "run %s waits for request %s (%s), and --no-input forbids asking", q.Run, q.ID, q.Title)
-	case j.a.interactive() && decidable:
-		d, err := ask(ctx, j.a.IO, q)
+	case j.a.interactive():
+		d, err = j.a.ask(ctx, q)
 		return d, "the terminal", err
-	case j.scratch != nil && decidable:
-		fmt.Fprintf(j.a.Err, "? %s: nobody is at a terminal, so the demo approves it itself\n", q.Title)
-		return yes, "the demo itself", nil
+	case j.scratch != nil:
+		return yes, "the demo itself, because nobody is at a terminal", nil
 	}
-	return yes, "", fault.New(fault.UserInputRequired, "run %s waits for request %s (%s)", q.Run, q.ID, q.Title)
+	same := "the same command"
+	if j.scratch == nil && j.f.requestID == "" {
+		same += " with --request-id " + string(q.Run)
+	}
+	return d, "", withHint(waiting(q), same+" carries it on: at a terminal it asks you, with --yes it approves")
+}
+
+func waiting(q runlog.Request) error {
+	return fault.New(fault.UserInputRequired, "run %s waits for request %s (%s)", q.Run, q.ID, q.Title)
 }
 
 // ask puts a decision to the person at the terminal.
-func ask(ctx context.Context, s IO, q runlog.Request) (workflow.Decision, error) {
-	lines := make(chan string)
-	failed := make(chan error, 1)
-	go func() { // a read of a terminal cannot be interrupted: the goroutine ends with the process or its next line
-		r := bufio.NewReader(s.In)
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case lines <- strings.TrimSpace(line):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	revising := false
-	for {
-		if revising {
-			fmt.Fprint(s.Err, "? what should change: ")
-		} else {
-			fmt.Fprintf(s.Err, "? %s  [a]pprove [r]evise › ", q.Title)
-		}
-		select {
-		case line := <-lines:
-			switch {
-			case revising && line != "":
-				return workflow.Decision{Decision: "deny", Reason: line}, nil
-			case strings.EqualFold(line, "a"), strings.EqualFold(line, "approve"):
-				return workflow.Decision{Decision: "approve"}, nil
-			case strings.EqualFold(line, "r"), strings.EqualFold(line, "revise"):
-				revising = true
-			}
-		case err := <-failed:
-			if errors.Is(err, io.EOF) {
-				err = fault.New(fault.UserInputRequired, "run %s waits for request %s (%s), and the input ended", q.Run, q.ID, q.Title)
-			}
+func (a *app) ask(ctx context.Context, q runlog.Request) (workflow.Decision, error) {
+	no := "revise"
+	if q.Kind == workflow.InputApproval {
+		no = "deny"
+		fmt.Fprintf(a.Err, "  %s\n", clean(string(q.Payload)))
+	}
+	question := fmt.Sprintf("? %s  [a]pprove [%s]%s › ", clean(q.Title), no[:1], no[1:])
+	for refused := false; ; {
+		fmt.Fprint(a.Err, question)
+		line, err := a.readLine(ctx)
+		switch {
+		case err != nil:
 			return workflow.Decision{}, err
-		case <-ctx.Done():
-			return workflow.Decision{}, context.Cause(ctx)
+		case refused && line != "":
+			return workflow.Decision{Decision: "deny", Reason: line}, nil
+		case refused:
+		case strings.EqualFold(line, "a"), strings.EqualFold(line, "approve"):
+			return workflow.Decision{Decision: "approve"}, nil
+		case strings.EqualFold(line, no[:1]), strings.EqualFold(line, no):
+			refused, question = true, "? what should change, or why › "
 		}
+	}
+}
+
+// readLine returns the next line that the person types. One goroutine reads for the whole command, from the first
+// question on: a read of a terminal cannot be interrupted, so it ends with the process.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	if a.typed == nil {
+		a.typed = make(chan string)
+		go func() {
+			defer close(a.typed)
+			for in := bufio.NewScanner(a.In); in.Scan(); {
+				a.typed <- strings.TrimSpace(in.Text())
+			}
+		}()
+	}
+	select {
+	case line, ok := <-a.typed:
+		if !ok {
+			return "", withHint(fault.New(fault.UserInputRequired, "the input ended before an answer"), "the same command asks again")
+		}
+		return line, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
 }

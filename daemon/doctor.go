@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ type finding struct {
 
 func (a *app) doctorCommand() *cobra.Command {
 	var f runFlags
-	c := &cobra.Command{Use: "doctor", Short: "Check the installation: data directory, model, tools", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "doctor", Short: "Check the installation: data directory, model, tools", Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), f) }}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory to check")
 	f.model.add(c.Flags())
@@ -72,6 +73,9 @@ func checkData(ctx context.Context, flag string) finding {
 		return finding{"ok", "data dir", fmt.Sprintf("%s writable, no runs yet, sqlite %s", dir, sqlite.Version()), ""}
 	}
 	engine, err := executor.Open(ctx, "sqlite:"+path)
+	if fault.Is(err, fault.SessionBusy) {
+		return finding{"warn", "data dir", oneLine(err), hintOf(err)}
+	}
 	if err != nil {
 		return failure("data dir", err)
 	}
@@ -117,5 +121,5 @@ func (a *app) checkWorkflows() finding {
 			return failure("workflows", err)
 		}
 	}
-	return finding{"ok", "workflows", fmt.Sprint(a.names()), ""}
+	return finding{"ok", "workflows", strings.Join(a.names(), ", "), ""}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 )
 
-// The exit codes. Source: docs/operations.md.
+// The exit codes. Source: docs/operations.md "Exit codes".
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitNotFound    = 3
-	ExitRefused     = 4
-	ExitWaiting     = 5
-	ExitUnreachable = 6
-	ExitConflict    = 7
-	ExitInterrupted = 130
+	ExitOK          = 0   // done
+	ExitFailed      = 1   // the run failed
+	ExitUsage       = 2   // the command line or the input is wrong
+	ExitNotFound    = 3   // what was named does not exist
+	ExitRefused     = 4   // refused or denied
+	ExitWaiting     = 5   // the run waits for a person
+	ExitUnreachable = 6   // no daemon answers
+	ExitConflict    = 7   // another process or another request has it
+	ExitInterrupted = 130 // stopped by a signal
 )
 
 // usageError is a command line that cannot be followed.
@@ -60,17 +60,17 @@ func hintOf(err error) string {
 		return h.hint
 	}
 	if _, ok := errors.AsType[usageError](err); ok {
-		return "see 'workflowd help' and 'workflowd run --help'"
+		return "see 'workflowd run --help'"
 	}
 	switch fault.KindOf(err) {
 	case fault.SessionBusy:
 		return "wait for that process, stop it, or choose another --data-dir"
-	case fault.UserInputRequired:
-		return "answer on a terminal, or pass --yes to approve"
 	case fault.OwnerLost:
 		return "look at the process that took over; nothing was written here after it did"
 	case fault.Storage:
 		return "check that the data directory is writable and has room: workflowd doctor"
+	case fault.Conflict:
+		return "use another --request-id"
 	}
 	return ""
 }
@@ -94,13 +94,21 @@ func Exit(err error) int {
 		return ExitConflict
 	case fault.ExecutionAborted, fault.Suspended:
 		return ExitInterrupted
-	case "":
-		if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts ") || strings.HasPrefix(err.Error(), "requires ") {
-			return ExitUsage // cobra's own errors have no type
-		}
 	}
 	return ExitFailed
 }
 
-// oneLine is an error's text without line breaks.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// told is an error as one line: what happened, where, and what to do.
+func told(err error) string {
+	text := oneLine(err)
+	if hint := hintOf(err); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// oneLine is an error's text without line breaks and control characters.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+	return strings.Join(strings.Fields(clean(strings.Join(lines, "; "))), " ")
+}

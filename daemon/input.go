@@ -72,22 +72,31 @@ func where(text string) string {
 
 // fieldValue is a field's value as JSON: text where the schema wants a string or says nothing, else the JSON it is.
 func fieldValue(d *workflow.Definition, name, value string) (json.RawMessage, error) {
-	g := d.Graph()
-	var schema struct {
-		Properties map[string]struct {
-			Type string `json:"type"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(g.Types[g.Input].Schema, &schema); err != nil {
-		return nil, err
-	}
-	switch p, known := schema.Properties[name]; {
+	switch p, known := properties(d)[name]; {
 	case !known, p.Type == "string", p.Type == "":
 		return json.Marshal(value)
 	case !json.Valid([]byte(value)):
 		return nil, usage("-i %s=%s: want a JSON %s", name, value, p.Type)
 	}
 	return json.RawMessage(value), nil
+}
+
+// property is what a command needs to know of a field.
+type property struct {
+	Type        string `json:"type"`
+	Description string `json:"description"`
+}
+
+// properties are the fields of the workflow's input, none when it is not an object.
+func properties(d *workflow.Definition) map[string]property {
+	g := d.Graph()
+	var schema struct {
+		Properties map[string]property `json:"properties"`
+	}
+	if err := json.Unmarshal(g.Types[g.Input].Schema, &schema); err != nil {
+		return nil // a schema of another shape, such as true: it names no field
+	}
+	return schema.Properties
 }
 
 func pace(text string) (time.Duration, error) {

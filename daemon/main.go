@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -42,10 +43,7 @@ func Run(ctx context.Context, args []string, stdio IO, parts ...Part) int {
 	err := root.ExecuteContext(ctx)
 	code := Exit(err)
 	if err != nil && !isQuiet(err) {
-		fmt.Fprintf(stdio.Err, "%s: %v\n", root.Name(), oneLine(err))
-		if hint := hintOf(err); hint != "" {
-			fmt.Fprintf(stdio.Err, "hint: %s\n", hint)
-		}
+		fmt.Fprintf(stdio.Err, "%s: %s\n", root.Name(), told(err))
 	}
 	return code
 }
@@ -54,7 +52,25 @@ func Run(ctx context.Context, args []string, stdio IO, parts ...Part) int {
 type app struct {
 	IO
 	parts   []Part
-	restore func() // gives signals their usual meaning back: a second interrupt ends the process
+	restore func()      // gives signals their usual meaning back: a second interrupt ends the process
+	typed   chan string // lines of the person at the terminal, once something was asked
+}
+
+// noArguments refuses arguments and names the commands there are.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if c.HasParent() {
+		return usage("%s: takes no argument, got %q", c.Name(), args[0])
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return withHint(usage("unknown command %q", args[0]), "there are: "+strings.Join(names, ", "))
 }
 
 func (a *app) root() *cobra.Command {
@@ -63,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		Short:         "Durable workflows with streaming nodes and agents",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noArguments,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetOut(a.Out)

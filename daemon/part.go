@@ -5,27 +5,35 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/internal/strictjson"
 	"github.com/workflowd/workflowd/nodes/agentnode"
 	"github.com/workflowd/workflowd/workflow"
 )
 
 // Part is a workflow that a daemon serves.
 type Part interface {
+	// Description says in one line what it does.
+	Description() string
 	// Definition builds the workflow with the model and policy that the user chose.
 	Definition(agent agentnode.Options) (*workflow.Definition, error)
+	// Check looks at an input before anything is opened. Its errors name the place by JSON pointer.
+	Check(input json.RawMessage) error
 	// Text renders the run's output for stdout.
 	Text(output json.RawMessage) (string, error)
 }
 
 // Workflow is the part of a typed workflow. text renders its value; nil prints JSON.
-func Workflow[In, Out any](build func(agentnode.Options) (*workflow.Workflow[In, Out], error), text func(Out) string) Part {
-	return part[In, Out]{build, text}
+func Workflow[In, Out any](description string, build func(agentnode.Options) (*workflow.Workflow[In, Out], error), text func(Out) string) Part {
+	return part[In, Out]{description, build, text}
 }
 
 type part[In, Out any] struct {
-	build func(agentnode.Options) (*workflow.Workflow[In, Out], error)
-	text  func(Out) string
+	description string
+	build       func(agentnode.Options) (*workflow.Workflow[In, Out], error)
+	text        func(Out) string
 }
+
+func (p part[In, Out]) Description() string { return p.description }
 
 func (p part[In, Out]) Definition(agent agentnode.Options) (*workflow.Definition, error) {
 	w, err := p.build(agent)
@@ -33,6 +41,14 @@ func (p part[In, Out]) Definition(agent agentnode.Options) (*workflow.Definition
 		return nil, err
 	}
 	return w.Definition(), nil
+}
+
+func (p part[In, Out]) Check(input json.RawMessage) error {
+	var in In
+	if err := strictjson.Decode(input, maxInput, &in); err != nil {
+		return fault.New(fault.InputValidation, "input: %w", err)
+	}
+	return nil
 }
 
 func (p part[In, Out]) Text(output json.RawMessage) (string, error) {
@@ -46,8 +62,9 @@ func (p part[In, Out]) Text(output json.RawMessage) (string, error) {
 	return p.text(v), nil
 }
 
-// Scratch is a Part that brings its own input and place, such as a demonstration. Its runs are carried on when they were
-// interrupted, and its requests are answered by itself, visibly, when nobody is there.
+// Scratch is a Part that brings its own input and place, such as a demonstration. It asks the demo model unless a model is
+// named, whatever else is configured. Its runs are carried on when they were interrupted, and its requests are answered by
+// itself, visibly, when nobody is there.
 type Scratch interface {
 	Part
 	// Prepare makes dir ready and says how to run. Finish is called when the run has ended, and not when it was left.

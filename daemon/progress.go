@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
@@ -20,20 +21,25 @@ import (
 type progress struct {
 	out    io.Writer // people
 	events io.Writer // nil unless every event is wanted as JSON
-	live   bool      // a terminal: text is shown while it comes
+	live   bool      // the result goes to the same terminal: text is shown while it comes, and once
 	graph  *graph.Graph
 	acc    *outputitems.Accumulator
 	began  map[string]time.Time
-	said   string          // the newest complete text
-	held   string          // the same, while it is not shown yet
-	column int             // bytes of text on the current line
-	open   string          // item whose text is on the current line
-	told   map[string]bool // items whose end was shown
+	said   string            // the newest complete text
+	body   strings.Builder   // all complete texts
+	asked  map[string]string // titles of requests by id
+	held   string            // the same until something follows it: a plan or the result may show it better
+	column int               // bytes of text on the current line
+	open   string            // item whose text is on the current line
+	told   map[string]bool   // items whose end was shown
 }
 
-func newProgress(s IO, g *graph.Graph, events bool) *progress {
-	p := &progress{out: s.Err, live: isTerminal(s.Err), graph: g, acc: &outputitems.Accumulator{}, began: map[string]time.Time{}, told: map[string]bool{}}
-	if events {
+func newProgress(s IO, g *graph.Graph, output string) *progress {
+	p := &progress{
+		out: s.Err, live: output == "text" && isTerminal(s.Err) && isTerminal(s.Out), graph: g, acc: &outputitems.Accumulator{},
+		began: map[string]time.Time{}, asked: map[string]string{}, told: map[string]bool{},
+	}
+	if output == "jsonl" {
 		p.events = s.Out
 	}
 	return p
@@ -65,18 +71,27 @@ func (p *progress) show(e executor.Event) error {
 	case runlog.NodeSucceeded, runlog.NodeFailed, runlog.NodeAborted:
 		if p.drawn(e.Node) {
 			_, state, _ := strings.Cut(string(e.Kind), ".")
-			p.line("▸ %-10s %-10s %s", e.Node, state, took(p.began[e.Node], e.At))
+			p.newLine()
+			p.print("▸ %-10s %-10s %s", e.Node, state, took(p.began[e.Node], e.At))
 		}
 	case runlog.ItemOpen, runlog.ItemAppend, runlog.ItemSet, runlog.ItemDone:
 		return p.item(e.Data)
+	case runlog.RequestOpened:
+		var q runlog.Request
+		if err := json.Unmarshal(e.Data, &q); err != nil {
+			return err
+		}
+		p.flush()
+		p.asked[q.ID] = q.Title
 	case runlog.RequestAnswered:
 		var a struct {
-			By string `json:"by"`
+			RequestID string `json:"requestId"`
+			By        string `json:"by"`
 		}
 		if err := json.Unmarshal(e.Data, &a); err != nil {
 			return err
 		}
-		p.line("  ✓ answered by %s", a.By)
+		p.line("? %s: answered by %s", p.asked[a.RequestID], a.By)
 	case runlog.RunBlocked:
 		var b struct {
 			Reason string `json:"reason"`
@@ -146,8 +161,10 @@ func (p *progress) draw(c outputitems.Chunk, it outputitems.Item) {
 	case it.Metadata.PartType == outputitems.PartRetry:
 		p.retry(it)
 	case it.Metadata.PartType == outputitems.PartText:
+		p.flush()
 		p.said = it.Text()
-		if !p.live { // held: a plan shows it better
+		p.body.WriteString(p.said)
+		if !p.live {
 			p.held = strings.TrimSpace(p.said)
 		}
 	}
@@ -196,34 +213,59 @@ func (p *progress) text(id, s string) {
 		p.open = id
 		fmt.Fprint(p.out, "  ")
 	}
-	fmt.Fprint(p.out, indent(s))
+	fmt.Fprint(p.out, indent(clean(s)))
 	p.column += len(s)
 }
 
 func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") }
 
-func (p *progress) flush() {
-	if p.held != "" {
-		fmt.Fprintf(p.out, "  %s\n", indent(p.held))
-		p.held = ""
-	}
+// clean takes out what a terminal would obey instead of show: control characters other than line feed and tab.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// newLine ends a line of streamed text.
+func (p *progress) newLine() {
 	if p.column > 0 {
 		fmt.Fprintln(p.out)
 	}
 	p.column, p.open = 0, ""
 }
 
-func (p *progress) line(format string, args ...any) {
-	p.flush()
-	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+// flush shows what is held and ends the line.
+func (p *progress) flush() {
+	if p.held != "" {
+		fmt.Fprintf(p.out, "  %s\n", indent(clean(p.held)))
+		p.held = ""
+	}
+	p.newLine()
 }
 
-// end prints what the run cost.
-func (p *progress) end(run runlog.Run, usage []runlog.UsageRecord) {
+func (p *progress) line(format string, args ...any) {
+	p.flush()
+	p.print(format, args...)
+}
+
+func (p *progress) print(format string, args ...any) {
+	fmt.Fprintln(p.out, strings.TrimRight(clean(fmt.Sprintf(format, args...)), " "))
+}
+
+// end prints what the run cost. It reports whether the result was shown already: text that is the whole of it came live.
+// A last text that the result ends with is left to the result.
+func (p *progress) end(run runlog.Run, usage []runlog.UsageRecord, result string) (shown bool) {
+	if p.held != "" && strings.HasSuffix(strings.TrimSpace(result), p.held) {
+		p.held = ""
+	}
 	var total workflow.Usage
 	for _, u := range usage {
 		total.Input += u.Usage.Input
 		total.Output += u.Usage.Output
 	}
 	p.line("▸ %s %s in %s  %d model calls, %d tokens in, %d out", run.ID, run.Status, took(run.CreatedAt, run.FinishedAt), len(usage), total.Input, total.Output)
+	return p.live && p.body.Len() > 0 && strings.Join(strings.Fields(result), "") == strings.Join(strings.Fields(p.body.String()), "")
 }

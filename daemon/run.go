@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,10 +44,13 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a workflow and print its result on stdout; progress goes to stderr.
 
 A run started with --request-id is found again by it: the same command carries on an interrupted run, and prints the
-result of a finished one without doing anything twice.`,
+result of a finished one without doing anything twice.
+
+Workflows:
+` + a.listing(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("run: want the name of one workflow; there are: %s", strings.Join(a.names(), ", "))
+				return withHint(usage("run: want the name of one workflow"), a.thereAre())
 			}
 			return nil
 		},
@@ -77,6 +81,19 @@ func (a *app) names() []string {
 	return names
 }
 
+func (a *app) thereAre() string { return "there are: " + strings.Join(a.names(), ", ") }
+
+// listing has a line for each workflow: its name and what it does.
+func (a *app) listing() string {
+	var b strings.Builder
+	for _, p := range a.parts {
+		if d, err := p.Definition(agentnode.Options{}); err == nil {
+			fmt.Fprintf(&b, "  %-10s %s\n", d.Graph().Name, p.Description())
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // job is one run being followed.
 type job struct {
 	a       *app
@@ -89,11 +106,8 @@ type job struct {
 }
 
 func (a *app) run(ctx context.Context, name string, f runFlags) error {
-	j, err := a.prepare(name, f)
+	j, err := a.prepare(ctx, name, f)
 	if err != nil {
-		return err
-	}
-	if err := reachable(ctx, f.model.baseURL); err != nil {
 		return err
 	}
 	if err := usable(j.data); err != nil {
@@ -107,49 +121,81 @@ func (a *app) run(ctx context.Context, name string, f runFlags) error {
 	return errors.Join(runErr, engine.Close())
 }
 
-// prepare reads the command line. It touches nothing but a scratch directory.
-func (a *app) prepare(name string, f runFlags) (*job, error) {
+// prepare reads the command line. It touches nothing but a scratch directory, and that last.
+func (a *app) prepare(ctx context.Context, name string, f runFlags) (*job, error) {
 	switch f.output {
 	case "text", "json", "jsonl":
 	default:
 		return nil, usage("--output %q: want text, json or jsonl", f.output)
 	}
-	agent, err := f.model.options()
-	if err != nil {
-		return nil, err
-	}
-	if agent.DemoPace, err = pace(f.pace); err != nil {
-		return nil, err
-	}
 	j := &job{a: a, f: f, start: executor.Start{Workflow: name, RequestID: f.requestID, Conversation: f.conversation, Project: agentnode.DefaultProject}}
+	var err error
 	if j.part, err = a.find(name); err != nil {
 		return nil, err
 	}
 	scratch, ok := j.part.(Scratch)
-	switch {
-	case f.demoDir != "" && !ok:
+	if f.demoDir != "" && !ok {
 		return nil, usage("--demo-dir: workflow %q takes its input from -i", name)
-	case f.demoDir != "":
-		p, err := scratch.Prepare(f.demoDir)
-		if err != nil {
-			return nil, err
-		}
-		j.scratch, j.start.Input, j.start.RequestID, j.data = &p, p.Input, p.RequestID, p.DataDir
-		if a.interactive() && agent.DemoPace == 0 {
-			agent.DemoPace = p.Pace
-		}
-	default:
-		if j.data, err = dataDir(f.dataDir); err != nil {
-			return nil, err
-		}
+	}
+	agent, err := a.agent(ctx, f, ok)
+	if err != nil {
+		return nil, err
 	}
 	if j.def, err = j.part.Definition(agent); err != nil {
 		return nil, err
 	}
-	if j.start.Input == nil {
-		j.start.Input, err = readInput(f.pairs, f.input, j.def)
+	if f.demoDir == "" {
+		if j.data, err = dataDir(f.dataDir); err != nil {
+			return nil, err
+		}
+		if j.start.Input, err = readInput(f.pairs, f.input, j.def); err != nil {
+			return nil, err
+		}
+		return j, withHint(j.part.Check(j.start.Input), j.takes())
+	}
+	p, err := scratch.Prepare(f.demoDir)
+	if err != nil {
+		return nil, err
+	}
+	j.scratch, j.start.Input, j.start.RequestID, j.data = &p, p.Input, p.RequestID, p.DataDir
+	if a.interactive() && agent.DemoPace == 0 {
+		agent.DemoPace = p.Pace
+		j.def, err = j.part.Definition(agent)
 	}
 	return j, err
+}
+
+// agent is the model and policy that the flags choose, looked at before anything is started.
+func (a *app) agent(ctx context.Context, f runFlags, scratch bool) (agentnode.Options, error) {
+	o, err := f.model.options()
+	if err != nil {
+		return o, err
+	}
+	if scratch && o.Model == "" && o.Provider == "" {
+		o.Model = agentnode.DemoModel
+	}
+	if o.DemoPace, err = pace(f.pace); err != nil {
+		return o, err
+	}
+	if err := reachable(ctx, f.model.baseURL); err != nil {
+		return o, err
+	}
+	_, _, err = o.ModelInUse()
+	return o, withHint(err, "see 'workflowd run --help'; without --model the built-in demo model answers")
+}
+
+// takes says which fields the workflow's input has.
+func (j *job) takes() string {
+	var fields []string
+	for name, p := range properties(j.def) {
+		field := "-i " + name + "=" + strings.ToUpper(name)
+		if p.Description != "" {
+			field += " (" + p.Description + ")"
+		}
+		fields = append(fields, field)
+	}
+	slices.Sort(fields)
+	return j.start.Workflow + " takes " + strings.Join(fields, ", ")
 }
 
 func (a *app) find(name string) (Part, error) {
@@ -162,7 +208,7 @@ func (a *app) find(name string) (Part, error) {
 			return p, nil
 		}
 	}
-	return nil, withHint(fault.New(fault.NotFound, "workflow %q: not known here", name), "there are: "+strings.Join(a.names(), ", "))
+	return nil, withHint(fault.New(fault.NotFound, "workflow %q: not known here", name), a.thereAre())
 }
 
 // dataDir is where runs are kept: the flag, the environment, the user's data directory.
@@ -204,9 +250,12 @@ func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
 	}
 	run, err := engine.Start(ctx, j.start)
 	if err != nil {
+		if fault.Is(err, fault.InputValidation) {
+			err = withHint(err, j.takes())
+		}
 		return err
 	}
-	p := newProgress(j.a.IO, j.def.Graph(), j.f.output == "jsonl")
+	p := newProgress(j.a.IO, j.def.Graph(), j.f.output)
 	p.begin(run, j.scratch != nil && run.LastSeq > 1)
 	for event, err := range engine.Events(ctx, run.ID, 0) {
 		if err != nil {
@@ -217,7 +266,7 @@ func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
 		}
 		if event.Kind == runlog.RequestOpened {
 			if err := j.decide(ctx, engine, event); err != nil {
-				return err
+				return j.left(ctx, engine, run.ID, err)
 			}
 		}
 	}
@@ -256,41 +305,41 @@ func (j *job) finish(ctx context.Context, engine *executor.Engine, id executor.R
 	if err != nil {
 		return err
 	}
-	p.end(run, usage)
+	text := ""
+	if run.Status == runlog.Succeeded {
+		if text, err = j.part.Text(run.Output); err != nil {
+			return err
+		}
+	}
+	shown := p.end(run, usage, text)
 	if j.scratch != nil && j.scratch.Finish != nil {
 		if err := j.scratch.Finish(); err != nil {
 			return err
 		}
 	}
-	if j.f.output == "json" {
-		if err := json.NewEncoder(j.a.Out).Encode(run); err != nil {
-			return err
-		}
+	switch {
+	case j.f.output == "json":
+		err = json.NewEncoder(j.a.Out).Encode(run)
+	case j.f.output == "text" && run.Status == runlog.Succeeded && !shown:
+		_, err = fmt.Fprintln(j.a.Out, strings.TrimRight(text, "\n"))
 	}
-	switch run.Status {
-	case runlog.Succeeded:
-		return j.print(run)
-	case runlog.Aborted, runlog.Expired:
-		return fault.New(fault.ExecutionAborted, "run %s: %s %s", run.ID, run.Status, run.Reason)
-	}
-	if run.Failure != nil {
-		kind := run.Failure.Kind
-		if kind == fault.InputValidation {
-			return fault.New(kind, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
-		}
-		return fault.New(fault.ModelError, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
-	}
-	return fault.New(fault.Internal, "run %s: %s %s", run.ID, run.Status, run.Reason)
+	return errors.Join(err, ended(run))
 }
 
-func (j *job) print(run runlog.Run) error {
-	if j.f.output != "text" {
+// ended is the error that a run's end means, nil for success.
+func ended(run runlog.Run) error {
+	switch {
+	case run.Status == runlog.Succeeded:
 		return nil
+	case run.Status == runlog.Aborted, run.Status == runlog.Expired:
+		return fault.New(fault.ExecutionAborted, "run %s: %s %s", run.ID, run.Status, run.Reason)
+	case run.Failure == nil:
+		return fault.New(fault.Internal, "run %s: %s %s", run.ID, run.Status, run.Reason)
+	case run.Failure.Kind == fault.InputValidation:
+		return fault.New(fault.InputValidation, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
+	case run.Failure.Kind == fault.ModelError:
+		return withHint(fault.New(fault.ModelError, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message),
+			"check the key, the model's name and the endpoint, then start again")
 	}
-	text, err := j.part.Text(run.Output)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(j.a.Out, strings.TrimRight(text, "\n"))
-	return err
+	return fault.New(fault.Internal, "run %s: %s: %s", run.ID, run.Failure.Node, run.Failure.Message)
 }

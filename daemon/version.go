@@ -16,7 +16,7 @@ var Version = "0.1.0-dev"
 
 func (a *app) versionCommand() *cobra.Command {
 	asJSON := false
-	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: noArguments, RunE: func(*cobra.Command, []string) error {
 		v := struct {
 			Version string `json:"version"`
 			Commit  string `json:"commit,omitempty"`

@@ -31,13 +31,19 @@ type DemoReport struct {
 
 // Text is the report for a terminal.
 func (r DemoReport) Text() string {
-	return fmt.Sprintf("The plan was approved after %d tool calls; the report is in %s", r.ToolCalls, r.Path)
+	path := r.Path
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	return fmt.Sprintf("The plan was approved after %d tool calls; the report is in %s", r.ToolCalls, path)
 }
 
 // Demo is the main job on real files: input, an agent in plan mode that lists, searches and reads, its plan's approval,
 // and a report.
 func Demo() daemon.Part {
-	return demo{daemon.Workflow(func(o agentnode.Options) (*workflow.Workflow[DemoRequest, DemoReport], error) {
+	return demo{daemon.Workflow("an agent looks at a copy of your files, plans, and asks for approval: --demo-dir DIR", func(o agentnode.Options) (*workflow.Workflow[DemoRequest, DemoReport], error) {
 		o.Mode = permission.Plan
 		return workflow.Define("demo", 1, func(b *workflow.Builder, in workflow.Ref[DemoRequest]) workflow.Ref[DemoReport] {
 			input := workflow.Then(b, in, survey)

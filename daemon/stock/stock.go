@@ -9,6 +9,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/daemon"
 	"github.com/workflowd/workflowd/nodes/agentnode"
+	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
 )
 
@@ -24,12 +25,32 @@ type AgentRequest struct {
 
 // Agent is one prompt for one agent: input, agent node, answer.
 func Agent() daemon.Part {
-	return daemon.Workflow(func(o agentnode.Options) (*workflow.Workflow[AgentRequest, agentnode.Payload], error) {
+	return daemon.Workflow("one prompt for an agent in the working directory: -i prompt=TEXT", func(o agentnode.Options) (*workflow.Workflow[AgentRequest, agentnode.Payload], error) {
 		return workflow.Define("agent", 1, func(b *workflow.Builder, in workflow.Ref[AgentRequest]) workflow.Ref[agentnode.Payload] {
 			input := workflow.Then(b, in, prompted)
 			return workflow.Then(b, workflow.ThenStream(b, input, agentnode.New(o)), answered)
 		})
-	}, agentnode.Payload.Answer)
+	}, answer)
+}
+
+// answer is the text of the turn. What was said before and after a tool call are paragraphs of their own; the parts of an
+// answer that was cut off are not.
+func answer(p agentnode.Payload) string {
+	var b strings.Builder
+	apart := false
+	for _, it := range p.Items {
+		switch {
+		case it.IsBody():
+			if apart && b.Len() > 0 {
+				b.WriteString("\n\n")
+			}
+			b.WriteString(it.Text())
+			apart = false
+		case it.Metadata.PartType == outputitems.PartTool:
+			apart = true
+		}
+	}
+	return b.String()
 }
 
 var prompted = workflow.Func("input", func(_ workflow.NodeContext, r AgentRequest) (agentcore.Input, error) {
