@@ -236,3 +236,16 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+func TestCommandsDoNotSeeTheKeysOfModels(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-planted")
+	t.Setenv("ACME_KEY", "acme-planted")
+	model := scriptOf(call("bash", `{"command":"env"}`), say("ok"))
+	a := open(t, agentcore.Options{HideEnv: []string{"ACME_KEY"}}, model)
+	if _, _, err := follow(a, agentcore.Input{Prompt: "x"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if body := string(model.Requests()[1].Body); strings.Contains(body, "planted") || !strings.Contains(body, "PATH=") {
+		t.Errorf("the command's environment: %s", body)
+	}
+}

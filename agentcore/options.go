@@ -3,6 +3,8 @@ package agentcore
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -46,6 +48,9 @@ type Options struct {
 	MaxTokens int   // output limit per response; 0 = the provider's
 	Window    int64 // tokens the model can hold; 0 = DefaultWindow
 
+	// HideEnv names environment variables that commands of the bash tool must not see, beside the providers' usual keys.
+	HideEnv []string
+
 	// LLM replaces Provider, BaseURL, APIKey and APIKind with a provider of the caller's.
 	LLM llm.Provider
 }
@@ -56,6 +61,19 @@ const DefaultWindow = 128_000
 // endpoints are the providers that Options.Provider may name without a BaseURL.
 var endpoints = map[string]struct{ url, keyVariable string }{
 	"openai": {"https://api.openai.com/v1", "OPENAI_API_KEY"},
+}
+
+// environ is what commands of the bash tool inherit: everything but keys of models.
+func (o Options) environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		for _, known := range endpoints {
+			if name == known.keyVariable {
+				return true
+			}
+		}
+		return slices.Contains(o.HideEnv, name)
+	})
 }
 
 // provider returns the model endpoint that o names.

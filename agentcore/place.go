@@ -71,7 +71,7 @@ func openPlace(s settings, o Options) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := local.New(local.Options{Dir: s.Workdir})
+	e, err := local.New(local.Options{Dir: s.Workdir, Env: o.environ()})
 	if err != nil {
 		return nil, errors.Join(fault.New(fault.InputValidation, "%w", err), guard.Close())
 	}

@@ -123,6 +123,7 @@ func (d Doc[T]) at(tx *Tx, a Address) (document, error) {
 	if !ok {
 		stored, err := tx.s.storage.Document(a, 0)
 		if errors.Is(err, ErrNotFound) {
+			tx.s.docs[a] = document{} // nobody else writes here: absent stays absent
 			return document{}, nil
 		}
 		if err != nil {
@@ -165,11 +166,6 @@ func (tx *Tx) forget() {
 
 // keep goes on with the pictures of a committed draft, bounded.
 func (tx *Tx) keep() {
-	for _, w := range tx.batch.Documents {
-		if tx.s.docs[w.Address].id == 0 {
-			delete(tx.s.docs, w.Address)
-		}
-	}
 	if len(tx.s.docs) > cachedDocuments {
 		clear(tx.s.docs)
 	}

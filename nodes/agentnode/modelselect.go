@@ -40,6 +40,11 @@ func chooseModel(a *agentcore.Options, pace time.Duration) error {
 		return err
 	}
 	for _, m := range list {
+		if m.APIKeyEnv != "" {
+			a.HideEnv = append(a.HideEnv, m.APIKeyEnv)
+		}
+	}
+	for _, m := range list {
 		if a.Model == "" || a.Model == m.ID {
 			return m.apply(a)
 		}
