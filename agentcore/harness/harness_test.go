@@ -475,6 +475,52 @@ func TestATurnQueuesBehindAnUnfinishedOne(t *testing.T) {
 	wg.Wait()
 }
 
+func TestAQueueHeldByAFailedTurnGoesOnWhenItIsAskedFor(t *testing.T) {
+	r := newRig(t, scripted.Response{scripted.Status{Code: 401}}, say("Second."))
+	started, release := make(chan struct{}), make(chan struct{})
+	h := r.open()
+	defer h.Close()
+	var wg sync.WaitGroup
+	ctx, leave := context.WithCancelCause(t.Context())
+	r.model = scripted.New(scripted.Func(func(req scripted.Request) (scripted.Response, error) {
+		if req.LastUser() == "one" {
+			close(started)
+			<-release
+			return scripted.Response{scripted.Status{Code: 401, Message: "no"}}, nil
+		}
+		return say("Second."), nil
+	}), scripted.Options{})
+	wg.Go(func() {
+		if _, err := run(t.Context(), h, "r1", "one", nil); !fault.Is(err, fault.ModelError) {
+			t.Errorf("first turn: %v", err)
+		}
+	})
+	<-started
+	second := make(chan error, 1)
+	wg.Go(func() {
+		_, err := run(ctx, h, "r2", "two", nil)
+		second <- err
+	})
+	for queued := false; !queued; {
+		if err := h.Session().View(t.Context(), func(tx *session.Tx) error {
+			sub, err := tx.SubmissionByRequest(session.Root, "r2")
+			queued = err == nil && sub.Status == session.SubmissionQueued
+			if errors.Is(err, session.ErrNotFound) {
+				err = nil
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	leave(task.ErrSuspended) // its reader goes; the submission stays, held
+	<-second
+	got, err := run(t.Context(), h, "r2", "two", nil)
+	r.check(got, err, "text Second.", "answered")
+	wg.Wait()
+}
+
 func TestEveryDeltaLeavesOneByOneAndOnlyAfterItsCommit(t *testing.T) {
 	r := newRig(t, scripted.Response{scripted.Text{Text: strings.Repeat("word ", 100), Chunks: 100}})
 	h := r.open()

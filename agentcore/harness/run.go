@@ -110,8 +110,10 @@ func asFault(err error) error {
 		return &fault.Error{Kind: fault.Suspended, Message: "the host left; the turn goes on when the session is opened again", Cause: err}
 	case errors.Is(err, session.ErrStale):
 		return &fault.Error{Kind: fault.OwnerLost, Message: "another process took over this session; nothing was written here", Cause: err}
-	case fault.KindOf(err) != "":
+	case err == nil || fault.KindOf(err) != "":
 		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &fault.Error{Kind: fault.ExecutionAborted, Message: "stopped before the turn began: " + err.Error(), Cause: err}
 	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed):
 		return &fault.Error{Kind: fault.Storage, Message: err.Error(), Cause: err}
 	}
@@ -130,6 +132,9 @@ func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.Submiss
 		return 0, fault.New(fault.InputValidation, "submission %q: %w", s.RequestID, err)
 	}
 	if id, found, err := h.attach(ctx, s.RequestID, digest, f); found || err != nil {
+		if err == nil {
+			err = h.release(ctx)
+		}
 		return id, asFault(err)
 	}
 	id, err := h.create(ctx, s, digest, payload, f)
@@ -182,7 +187,23 @@ func (h *Harness) create(ctx context.Context, s Submit, digest string, payload s
 	return id, nil
 }
 
-// attach subscribes to a submission that exists. A held queue is released by asking again.
+// release starts the oldest queued submission when nothing is under way: a queue held by a failed turn goes on as soon as
+// somebody asks for one of its turns.
+func (h *Harness) release(ctx context.Context) error {
+	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
+		if h.busy(tx) {
+			return nil
+		}
+		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+		if err != nil {
+			return err
+		}
+		return h.placeNext(tx, queued)
+	})
+	return err
+}
+
+// attach subscribes to a submission that exists.
 func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed) (session.SubmissionID, bool, error) {
 	var id session.SubmissionID
 	found := false
