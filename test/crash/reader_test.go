@@ -1,0 +1,95 @@
+//go:build unix
+
+package crash
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/outputitems"
+)
+
+// folder is a reader of a run's log, as a client in another program would write it: it keeps what it has seen, takes back
+// what is retracted, and folds the rest.
+type folder struct{ seen []runlog.Event }
+
+func (f *folder) take(t *testing.T, e runlog.Event) {
+	t.Helper()
+	if n := len(f.seen); n > 0 && f.seen[n-1].Seq+1 != e.Seq || n == 0 && e.Seq != 1 {
+		t.Fatalf("the reader got event %d behind %d others", e.Seq, n)
+	}
+	f.seen = append(f.seen, e)
+}
+
+func fold(t *testing.T, events []runlog.Event) *folder {
+	t.Helper()
+	f := &folder{}
+	for _, e := range events {
+		f.take(t, e)
+	}
+	return f
+}
+
+func (f *folder) items(t *testing.T) []outputitems.Item {
+	t.Helper()
+	var counted []runlog.Event
+	for _, e := range f.seen {
+		switch {
+		case e.Kind == runlog.NodeRetracted:
+			counted = slices.DeleteFunc(counted, func(old runlog.Event) bool {
+				return old.Node == e.Node && old.Visit == e.Visit && old.Seq >= e.Retract
+			})
+		case strings.HasPrefix(string(e.Kind), "item."):
+			counted = append(counted, e)
+		}
+	}
+	acc := &outputitems.Accumulator{}
+	for _, e := range counted {
+		c, err := outputitems.DecodeChunk(e.Data)
+		must(t, err)
+		_, err = acc.Apply(c)
+		must(t, err)
+	}
+	return acc.Items()
+}
+
+// checkReader plays a client that reads the events which each process prints, and reconnects by its last number when the
+// process is gone: it never saw an event that was not kept, and ends up with the items of the output.
+func (tr *trial) checkReader(t *testing.T, end state) {
+	t.Helper()
+	r := end.runs[len(end.runs)-1]
+	kept := make([]string, len(r.events))
+	for i, e := range r.events {
+		raw, err := json.Marshal(e)
+		must(t, err)
+		kept[i] = string(raw)
+	}
+	reader := &folder{}
+	for i, e := range tr.ends {
+		for line := range strings.Lines(e.out) {
+			whole, complete := strings.CutSuffix(line, "\n")
+			if !complete { // the kill cut it
+				continue
+			}
+			var event runlog.Event
+			if err := json.Unmarshal([]byte(whole), &event); err != nil {
+				t.Fatalf("process %d printed %q: %v", i+1, whole, err)
+			}
+			if n := int(event.Seq); n < 1 || n > len(kept) || kept[n-1] != whole {
+				t.Fatalf("process %d showed an event that the log does not have: %s", i+1, whole)
+			}
+			if int(event.Seq) > len(reader.seen) {
+				reader.take(t, event)
+			}
+		}
+	}
+	if len(reader.seen) != len(r.events) {
+		t.Errorf("the reader saw %d events of %d", len(reader.seen), len(r.events))
+	}
+	if got, want := encoded(t, reader.items(t)), encoded(t, r.payload(t).Items); got != want {
+		t.Errorf("a reader that reconnected has other items:\n%s\noutput:\n%s", got, want)
+	}
+}
