@@ -18,7 +18,8 @@ import (
 	"github.com/workflowd/workflowd/workflow"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// leakTestMain runs the tests and fails when a goroutine is left.
+func leakTestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type (
 	ctx     = workflow.NodeContext

@@ -1,0 +1,270 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/runlog"
+	"github.com/workflowd/workflowd/internal/faultpoint"
+	"github.com/workflowd/workflowd/workflow"
+)
+
+// The child of a crash test is this test binary with the directory it works in.
+const childDir = "WORKFLOWD_TEST_CRASH_DIR"
+
+// crashing is the workflow that is killed at every durable edge: a stream that resumes, one that starts over, a question,
+// an effect that must not repeat, usage, a map and a mapping.
+func crashing(dir string) *workflow.Workflow[int, string] {
+	upTo := func(name string, options ...workflow.NodeOption) workflow.StreamNode[int, int, []int] {
+		return workflow.StreamFunc(name, func(c ctx, n int) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				next := 0
+				for range workflow.Committed[int](c) {
+					next++
+				}
+				for ; next < n; next++ {
+					if !yield(next, nil) {
+						return
+					}
+				}
+			}
+		}, collect[int], options...)
+	}
+	effect := fn("effect", func(c ctx, n []int) (string, error) {
+		if err := c.TokenUsage().Report("record", workflow.Usage{Input: 7}); err != nil {
+			return "", err
+		}
+		a, err := workflow.Ask[string, answer](c, "sure", "really?")
+		if err != nil {
+			return "", err
+		}
+		_, err = workflow.Once(c, "append", func(context.Context) (bool, error) {
+			f, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return false, err
+			}
+			_, err = f.WriteString("x")
+			return true, errors.Join(err, f.Close())
+		})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(len(n), a.Yes), nil
+	})
+	sorry := fn("sorry", func(_ ctx, f workflow.Failure) (string, error) { return string(f.Kind), nil })
+	return workflow.MustDefine("crashing", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[string] {
+		kept := workflow.ThenStream(b, in, upTo("kept", workflow.ResumeAfterCrash()))
+		again := workflow.ThenStream(b, in, upTo("again"))
+		each := workflow.Map(b, kept, add("each", 1))
+		both := workflow.Join2(b, each, again, func(x, y []int) []int { return append(x, y...) })
+		return workflow.Catch(b, workflow.Then(b, both, effect), sorry)
+	})
+}
+
+// crashingChunks is how many chunks each of its streams has: several flushes.
+const crashingChunks = 45
+
+// finish opens the engine in dir, starts or finds the run and drives it to its end.
+func finish(dir string) (out string, err error) {
+	ctx := context.Background()
+	e, err := executor.Open(ctx, "sqlite:"+filepath.Join(dir, "runs.db"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	h, err := executor.Register(e, crashing(dir))
+	if err != nil {
+		return "", err
+	}
+	run, err := h.Start(ctx, crashingChunks, executor.RequestID("r"))
+	if err != nil {
+		return "", err
+	}
+	for event, err := range run.Events(ctx, 0) {
+		if err != nil {
+			return "", err
+		}
+		if event.Kind != runlog.RequestOpened {
+			continue
+		}
+		var q runlog.Request
+		if err := json.Unmarshal(event.Data, &q); err != nil {
+			return "", err
+		}
+		if _, err := run.Answer(ctx, q.ID, answer{true}, "ann"); err != nil {
+			return "", err
+		}
+	}
+	return run.Result(ctx)
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if _, err := finish(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	leakTestMain(m)
+}
+
+// kill runs the child until it is killed at the point, and reports whether it was.
+func kill(t *testing.T, dir, point string) bool {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childDir+"="+dir, faultpoint.Env+"="+point)
+	out, err := child.CombinedOutput()
+	if exit, died := errors.AsType[*exec.ExitError](err); died && exit.ExitCode() == -1 {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("the child ended by itself: %v\n%s", err, out)
+	}
+	return false
+}
+
+// A run that is killed at any durable edge, and again at the same one, ends as if nothing had happened.
+func TestARunSurvivesAKillAtEveryDurableEdge(t *testing.T) {
+	for _, name := range faultpoint.Names() {
+		if !strings.HasPrefix(name, "executor.") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if !kill(t, dir, name) {
+				t.Fatal("the scenario never comes to this edge")
+			}
+			kill(t, dir, name+":2")
+			checkCrash(t, dir)
+		})
+	}
+}
+
+// The same, killed after the first commit, after the second, and so on to the last.
+func TestARunSurvivesAKillAfterEachOfItsCommits(t *testing.T) {
+	for n := 1; ; n++ {
+		dir := t.TempDir()
+		if !kill(t, dir, fmt.Sprint("executor.commit.after:", n)) {
+			if n < 10 {
+				t.Errorf("the run has only %d commits", n-1)
+			}
+			return
+		}
+		checkCrash(t, dir)
+	}
+}
+
+func checkCrash(t *testing.T, dir string) {
+	t.Helper()
+	out, err := finish(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects, err := os.ReadFile(filepath.Join(dir, "effects"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	switch {
+	case out == fmt.Sprint(2*crashingChunks, true) && string(effects) == "x":
+	case out == "interrupted" && len(effects) <= 1: // killed between intent and result: reported, not repeated
+	default:
+		t.Errorf("result %q, the effect ran %d times", out, len(effects))
+	}
+	e, err := executor.Open(t.Context(), "sqlite:"+filepath.Join(dir, "runs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	runs, err := e.Runs(runlog.RunQuery{})
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	usage, err := e.Usage(runs[0].ID)
+	if err != nil || len(usage) != 1 || usage[0].Usage.Input != 7 {
+		t.Errorf("usage %+v, %v", usage, err)
+	}
+	checkLog(t, e, &runs[0])
+}
+
+// checkLog checks that the log is dense, that it folds to the records, and that what counts of each stream is whole.
+func checkLog(t *testing.T, e *executor.Engine, run *runlog.Run) {
+	t.Helper()
+	type state struct {
+		Status string
+		Chunks int
+	}
+	kinds := map[runlog.EventKind]string{
+		runlog.NodeStarted: "running", runlog.NodeWaiting: "waiting", runlog.NodeSleeping: "sleeping", runlog.NodeSuspended: "suspended",
+		runlog.NodeSucceeded: "succeeded", runlog.NodeFailed: "failed", runlog.NodeAborted: "aborted",
+	}
+	folded, ends := map[runlog.NodeKey]*state{}, map[string]int{}
+	status, last := "", runlog.Seq(0)
+	for event, err := range e.Events(t.Context(), run.ID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Seq != last+1 {
+			t.Fatalf("event %d follows %d", event.Seq, last)
+		}
+		last = event.Seq
+		key := runlog.NodeKey{Path: event.Node, Visit: event.Visit}
+		if folded[key] == nil {
+			folded[key] = &state{}
+		}
+		switch {
+		case event.Kind == runlog.NodeRetracted:
+			folded[key].Chunks = 0
+		case event.Kind.Chunk():
+			folded[key].Chunks++
+		case kinds[event.Kind] != "":
+			folded[key].Status = kinds[event.Kind]
+		}
+		if event.Kind == runlog.NodeSucceeded {
+			ends[event.Node]++
+		}
+		if s := strings.TrimPrefix(string(event.Kind), "run."); s != string(event.Kind) {
+			status = s
+		}
+	}
+	if status != string(run.Status) {
+		t.Errorf("the log says %s, the record %s", status, run.Status)
+	}
+	nodes, err := e.Nodes(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.Inline {
+			continue
+		}
+		want := state{Status: string(n.Status)}
+		if n.Path == "kept" || n.Path == "again" {
+			want.Chunks = crashingChunks
+		}
+		if diff := cmp.Diff(&want, folded[n.NodeKey]); diff != "" {
+			t.Errorf("%v: -record +log\n%s", n.NodeKey, diff)
+		}
+	}
+	for node, n := range ends {
+		if n > 1 {
+			t.Errorf("node %q ended %d times", node, n)
+		}
+	}
+}
