@@ -13,7 +13,7 @@ import (
 const maxInput = 20 << 20
 
 // readInput makes the run's input from name=value pairs or JSON. A value that the field's schema says is a string is taken
-// as it is; every other one is JSON. Names and types are checked by the engine, with a pointer.
+// as it is; every other one is JSON. Syntax, names and types are checked afterwards, with a pointer.
 func readInput(pairs []string, text string, d *workflow.Definition) (json.RawMessage, error) {
 	if text != "" && len(pairs) > 0 {
 		return nil, usage("--input-json and -i: give one of them")
@@ -26,9 +26,6 @@ func readInput(pairs []string, text string, d *workflow.Definition) (json.RawMes
 		text = string(raw)
 	}
 	if text != "" {
-		if !json.Valid([]byte(text)) {
-			return nil, usage("--input-json: not valid JSON%s", where(text))
-		}
 		return json.RawMessage(text), nil
 	}
 	fields := map[string]json.RawMessage{}
@@ -58,16 +55,6 @@ func readFile(name string) ([]byte, error) {
 		return nil, usage("%s: %d bytes, at most %d", name, info.Size(), maxInput)
 	}
 	return os.ReadFile(name)
-}
-
-// where says at which byte JSON text goes wrong.
-func where(text string) string {
-	var v any
-	err := json.Unmarshal([]byte(text), &v)
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
 }
 
 // fieldValue is a field's value as JSON: text where the schema wants a string or says nothing, else the JSON it is.

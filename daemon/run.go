@@ -181,7 +181,7 @@ func (a *app) agent(ctx context.Context, f runFlags, scratch bool) (agentnode.Op
 		return o, err
 	}
 	_, _, err = o.ModelInUse()
-	return o, withHint(err, "see 'workflowd run --help'; without --model the built-in demo model answers")
+	return o, withHint(err, "without --model the built-in demo model answers")
 }
 
 // takes says which fields the workflow's input has.
