@@ -121,7 +121,7 @@ func (o *owner) enter(v *visit) {
 			return
 		}
 		nodeStarted.Hit()
-		o.e.attempts.Go(a.run)
+		o.e.crew.run(a.run)
 	})
 }
 
@@ -276,6 +276,9 @@ func (o *owner) why() string {
 
 // wakeVisits enters parked visits whose time has come or whose wait is over.
 func (o *owner) wakeVisits(now time.Time) {
+	if len(o.visits) == o.running {
+		return
+	}
 	for _, v := range o.visits {
 		if o.fatal != nil {
 			return

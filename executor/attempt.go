@@ -45,9 +45,15 @@ func newAttempt(o *owner, v *visit) *attempt {
 	}
 }
 
-// run is the attempt's goroutine.
+// run is the attempt on a goroutine of the crew.
 func (a *attempt) run() {
-	out, err := guarded(a.enter)
+	out, err := json.RawMessage(nil), error(&panicked{value: "the node ended its goroutine"})
+	defer func() { a.finish(out, err) }() // also after runtime.Goexit in the node
+	out, err = guarded(a.enter)
+}
+
+// finish tells the owner how the attempt ended.
+func (a *attempt) finish(out json.RawMessage, err error) {
 	if err != nil && a.Err() != nil && fault.KindOf(err) == "" {
 		err = fault.New(fault.KindOf(contextError(a)), "%w", err)
 	}

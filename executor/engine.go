@@ -25,16 +25,16 @@ type (
 
 // Engine runs workflows on one store. It is safe for concurrent use.
 type Engine struct {
-	store    runlog.Store
-	storeID  string
-	epoch    int64
-	now      func() time.Time
-	storage  workflow.Storage
-	strict   bool // every commit is synced
-	replace  bool // development: a version may get another graph
-	hub      hub
-	clock    alarm
-	attempts sync.WaitGroup
+	store   runlog.Store
+	storeID string
+	epoch   int64
+	now     func() time.Time
+	storage workflow.Storage
+	strict  bool // every commit is synced
+	replace bool // development: a version may get another graph
+	hub     hub
+	clock   alarm
+	crew    crew
 
 	mu      sync.Mutex
 	plans   map[string]map[int]*plan // name -> version
@@ -201,6 +201,7 @@ func (e *Engine) Suspend(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	e.clock.stop()
+	e.crew.dismiss()
 	for {
 		e.mu.Lock()
 		var busy []string
@@ -210,6 +211,7 @@ func (e *Engine) Suspend(ctx context.Context) error {
 		idle := e.idle
 		e.mu.Unlock()
 		if len(busy) == 0 {
+			e.crew.work.Wait()
 			return nil
 		}
 		select {
@@ -227,9 +229,6 @@ func (e *Engine) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), DrainLimit)
 		defer cancel()
 		err := e.Suspend(ctx)
-		if err == nil {
-			e.attempts.Wait()
-		}
 		e.hub.close()
 		e.closed = errors.Join(err, storeError(e.store.Close(), "close the store"))
 	})

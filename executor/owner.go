@@ -167,6 +167,9 @@ func (o *owner) nextTime() (at time.Time) {
 
 // wakeAt is the earliest time that a parked visit waits for.
 func (o *owner) wakeAt() (at time.Time) {
+	if len(o.visits) == o.running {
+		return at // none is parked
+	}
 	for _, v := range o.visits {
 		if v.cancel == nil && !v.record.WakeAt.IsZero() && (at.IsZero() || v.record.WakeAt.Before(at)) {
 			at = v.record.WakeAt
@@ -274,7 +277,9 @@ func (o *owner) commit() {
 		err = storeError(err, "commit of run %s", o.id)
 		o.fatal = err
 	}
-	o.next = runlog.Batch{}
+	clear(b.Events)
+	clear(b.Nodes)
+	o.next = runlog.Batch{Events: b.Events[:0], Nodes: b.Nodes[:0]}
 	o.tell(err)
 }
 
@@ -297,8 +302,9 @@ func (o *owner) takeChunks() bool {
 	if len(o.next.Events) == 0 && len(o.after) == 0 && pace(o.e.now(), o.flushed, len(o.chunks), o.bytes) > 0 {
 		return false
 	}
-	o.next.Events = append(o.chunks, o.next.Events...)
-	o.chunks, o.bytes = nil, 0
+	o.next.Events = slices.Insert(o.next.Events, 0, o.chunks...)
+	clear(o.chunks)
+	o.chunks, o.bytes = o.chunks[:0], 0
 	close(o.room)
 	o.room = make(chan struct{})
 	return true
@@ -306,16 +312,9 @@ func (o *owner) takeChunks() bool {
 
 // adopt takes over what the store numbered.
 func (o *owner) adopt(b *runlog.Batch) {
-	for _, n := range b.Nodes {
-		v := o.visits[n.NodeKey]
-		if v == nil || v.record.FirstSeq != 0 {
-			continue
-		}
-		for _, e := range b.Events {
-			if e.Node == n.Path && e.Visit == n.Visit && e.Seq != 0 {
-				v.record.FirstSeq = e.Seq
-				break
-			}
+	for i := range b.Nodes {
+		if v := o.visits[b.Nodes[i].NodeKey]; v != nil && v.record.FirstSeq == 0 {
+			v.record.FirstSeq = b.FirstSeq(v.key)
 		}
 	}
 }

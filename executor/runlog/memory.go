@@ -27,8 +27,8 @@ type Memory struct {
 // memoryRun is all that is known about one run.
 type memoryRun struct {
 	run      Run
-	nodes    []Node
-	at       map[NodeKey]int
+	nodes    []*Node
+	at       map[NodeKey]*Node
 	events   []Event
 	sources  map[string]NodeKey
 	requests []Request
@@ -70,7 +70,7 @@ func (m *Memory) Commit(b *Batch) error {
 		if _, taken := m.byRequest[[2]string{b.Create.Workflow, b.Create.RequestID}]; taken || r != nil {
 			return ErrExists
 		}
-		r = &memoryRun{run: *b.Create, at: map[NodeKey]int{}, sources: map[string]NodeKey{}, effects: map[NodeKey][]Effect{}}
+		r = &memoryRun{run: *b.Create, at: map[NodeKey]*Node{}, sources: map[string]NodeKey{}, effects: map[NodeKey][]Effect{}}
 	}
 	if r == nil {
 		return ErrNotFound
@@ -144,19 +144,14 @@ func (r *memoryRun) append(b *Batch) {
 
 func (r *memoryRun) write(n Node, b *Batch) {
 	if n.FirstSeq == 0 {
-		for _, e := range b.Events {
-			if e.Node == n.Path && e.Visit == n.Visit && e.Seq != 0 {
-				n.FirstSeq = e.Seq
-				break
-			}
-		}
+		n.FirstSeq = b.FirstSeq(n.NodeKey)
 	}
-	if i, known := r.at[n.NodeKey]; known {
-		r.nodes[i] = n
+	if old, known := r.at[n.NodeKey]; known {
+		*old = n
 		return
 	}
-	r.at[n.NodeKey] = len(r.nodes)
-	r.nodes = append(r.nodes, n)
+	r.at[n.NodeKey] = &n
+	r.nodes = append(r.nodes, &n)
 }
 
 func (m *Memory) people(r *memoryRun, b *Batch) {
@@ -203,8 +198,8 @@ func (m *Memory) read(id RunID, fn func(*memoryRun)) error {
 
 func (r *memoryRun) view() Run {
 	run := r.run
-	if i, known := r.at[run.Result]; known {
-		run.Output = r.nodes[i].Output
+	if n, known := r.at[run.Result]; known {
+		run.Output = n.Output
 	} else if run.Status == Succeeded && run.Result == (NodeKey{}) {
 		run.Output = run.Input // the result is the input
 	}
@@ -258,7 +253,11 @@ func limited(n, limit int) int {
 
 // Nodes implements Store.
 func (m *Memory) Nodes(id RunID) (list []Node, err error) {
-	err = m.read(id, func(r *memoryRun) { list = slices.Clone(r.nodes) })
+	err = m.read(id, func(r *memoryRun) {
+		for _, n := range r.nodes {
+			list = append(list, *n)
+		}
+	})
 	return list, err
 }
 

@@ -45,6 +45,35 @@ type Batch struct {
 	Signals    []Signal     // ignored when the id exists
 	Consume    []string     // signal ids
 	Usage      []UsageRecord
+
+	first map[NodeKey]Seq // of the numbered events
+}
+
+// fewEvents is up to how many events a look through them costs less than a map.
+const fewEvents = 8
+
+// FirstSeq returns the number of the batch's first event of a visit, 0 when it has none. It is for stores, and for owners
+// after a commit: the events must be numbered.
+func (b *Batch) FirstSeq(key NodeKey) Seq {
+	if len(b.Events) <= fewEvents {
+		for i := range b.Events {
+			if e := &b.Events[i]; e.Seq != 0 && e.Node == key.Path && e.Visit == key.Visit {
+				return e.Seq
+			}
+		}
+		return 0
+	}
+	if b.first == nil {
+		b.first = make(map[NodeKey]Seq, len(b.Nodes))
+		for i := range b.Events {
+			e := &b.Events[i]
+			at := NodeKey{e.Node, e.Visit}
+			if _, known := b.first[at]; !known && e.Seq != 0 {
+				b.first[at] = e.Seq
+			}
+		}
+	}
+	return b.first[key]
 }
 
 // State is what a Store knows at open.
@@ -58,7 +87,8 @@ type State struct {
 type Store interface {
 	// Acquire starts ownership: it raises the epoch. It is called once, before anything else.
 	Acquire(ctx context.Context) (State, error)
-	// Commit writes the batch whole or not at all. It is not cancelled half-way.
+	// Commit writes the batch whole or not at all. It is not cancelled half-way. The store keeps the JSON in it, not the
+	// batch or its slices.
 	Commit(b *Batch) error
 
 	Run(id RunID) (Run, error)

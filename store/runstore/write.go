@@ -44,7 +44,7 @@ func commit(tx *sqlite.Tx, b *runlog.Batch) error {
 		return err
 	}
 	for i := range b.Nodes {
-		if err := writeNode(tx, run, &b.Nodes[i], b.Events); err != nil {
+		if err := writeNode(tx, run, &b.Nodes[i], b); err != nil {
 			return err
 		}
 	}
@@ -151,12 +151,10 @@ func change(tx *sqlite.Tx, run, last, next int64, c *runlog.RunChange) error {
 	return err
 }
 
-func writeNode(tx *sqlite.Tx, run int64, n *runlog.Node, events []runlog.Event) error {
+func writeNode(tx *sqlite.Tx, run int64, n *runlog.Node, b *runlog.Batch) error {
 	first := n.FirstSeq
-	for i := 0; first == 0 && i < len(events); i++ {
-		if e := &events[i]; e.Node == n.Path && e.Visit == n.Visit {
-			first = e.Seq // 0 when it was dropped
-		}
+	if first == 0 {
+		first = b.FirstSeq(n.NodeKey)
 	}
 	output, ref, err := stored(tx, n.Output)
 	if err != nil {
