@@ -121,7 +121,7 @@ func (o *owner) enter(v *visit) {
 			return
 		}
 		nodeStarted.Hit()
-		o.e.crew.run(a.run)
+		o.e.crew.Run(a.run)
 	})
 }
 

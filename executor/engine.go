@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/alarm"
+	"github.com/workflowd/workflowd/executor/internal/crew"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/store/runstore"
 	"github.com/workflowd/workflowd/workflow"
@@ -33,8 +35,8 @@ type Engine struct {
 	strict  bool // every commit is synced
 	replace bool // development: a version may get another graph
 	hub     hub
-	clock   alarm
-	crew    crew
+	clock   *alarm.Alarm
+	crew    crew.Crew
 
 	mu      sync.Mutex
 	plans   map[string]map[int]*plan // name -> version
@@ -100,14 +102,14 @@ func New(ctx context.Context, store runlog.Store, options ...Option) (*Engine, e
 		option(e)
 	}
 	e.hub.init()
-	e.clock.start(e.now, e.wakeUp)
+	e.clock = alarm.Start(e.now, e.wakeUp)
 	parked, err := store.Runs(runlog.RunQuery{Status: []runlog.RunStatus{runlog.Sleeping, runlog.Waiting}})
 	if err != nil {
-		e.clock.stop()
+		e.clock.Stop()
 		return nil, storeError(err, "runs that wait")
 	}
 	for _, r := range parked {
-		e.clock.set(r.ID, r.WakeAt)
+		e.clock.Set(string(r.ID), r.WakeAt)
 	}
 	return e, nil
 }
@@ -167,11 +169,11 @@ func (e *Engine) leave(o *owner) bool {
 	case o.fatal != nil && fault.Is(o.fatal, fault.Storage):
 		wait := min(storageRetryMost, storageRetryFirst<<min(e.failing[o.id], 8))
 		e.failing[o.id]++
-		e.clock.set(o.id, e.now().Add(wait))
+		e.clock.Set(string(o.id), e.now().Add(wait))
 	case o.fatal == nil:
 		delete(e.failing, o.id)
 		if o.run.Status == runlog.Sleeping || o.run.Status == runlog.Waiting {
-			e.clock.set(o.id, o.run.WakeAt)
+			e.clock.Set(string(o.id), o.run.WakeAt)
 		}
 	}
 	close(e.idle)
@@ -180,7 +182,7 @@ func (e *Engine) leave(o *owner) bool {
 }
 
 // wakeUp is called when a run's time has come.
-func (e *Engine) wakeUp(id runlog.RunID) { e.dispatch(id, nil, message{}) }
+func (e *Engine) wakeUp(id string) { e.dispatch(runlog.RunID(id), nil, message{}) }
 
 // Suspend stops advancing runs and keeps their work: nodes are told that the host leaves, and Suspend returns when they
 // have returned. Afterwards only reading works. When ctx ends first, its error names the runs that are still busy.
@@ -200,8 +202,8 @@ func (e *Engine) Suspend(ctx context.Context) error {
 		o.post(message{do: func(o *owner) { o.hostLeaves() }})
 	}
 	e.mu.Unlock()
-	e.clock.stop()
-	e.crew.dismiss()
+	e.clock.Stop()
+	e.crew.Dismiss()
 	for {
 		e.mu.Lock()
 		var busy []string
@@ -211,7 +213,7 @@ func (e *Engine) Suspend(ctx context.Context) error {
 		idle := e.idle
 		e.mu.Unlock()
 		if len(busy) == 0 {
-			e.crew.work.Wait()
+			e.crew.Wait()
 			return nil
 		}
 		select {

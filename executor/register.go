@@ -199,7 +199,7 @@ func (e *Engine) takeUp(g *graph.Graph) error {
 			continue
 		}
 		if (r.Status == runlog.Waiting || r.Status == runlog.Sleeping) && !r.CancelRequested {
-			e.clock.set(r.ID, r.WakeAt) // again: it may have passed while nobody could act
+			e.clock.Set(string(r.ID), r.WakeAt) // again: it may have passed while nobody could act
 			continue
 		}
 		e.dispatch(r.ID, nil, message{})

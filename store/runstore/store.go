@@ -72,11 +72,11 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) release() error {
-	errs := []error{s.writer.Close()}
-	for _, r := range s.all {
+	var errs []error
+	for _, r := range s.all { // first, so that the owner's connection is the last and the write-ahead log goes with it
 		errs = append(errs, r.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.writer.Close())...)
 }
 
 // Acquire implements runlog.Store.

@@ -1,13 +1,12 @@
-package executor
+package crew
 
 import (
 	"runtime"
 	"sync"
 )
 
-// crew runs attempts on goroutines that it keeps for the next ones: a fresh goroutine would grow its stack anew for each
-// node, which costs more than a trivial node itself. A few idle ones stay, whatever the number of runs.
-type crew struct {
+// Crew runs functions on goroutines that it keeps for the next ones. The zero value is ready. It is safe for concurrent use.
+type Crew struct {
 	mu     sync.Mutex
 	idle   []chan func() // capacity 1; a closed one sends its goroutine home
 	closed bool
@@ -17,7 +16,8 @@ type crew struct {
 // maxIdle is how many goroutines are kept: enough for the nodes that one commit starts on each processor.
 var maxIdle = 4 * runtime.GOMAXPROCS(0)
 
-func (c *crew) run(fn func()) {
+// Run runs fn on an idle goroutine, or on a new one. It does not wait. fn may end its goroutine.
+func (c *Crew) Run(fn func()) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
 		next := c.idle[n-1]
@@ -40,7 +40,7 @@ func (c *crew) run(fn func()) {
 }
 
 // rest puts a goroutine among the idle ones, unless there are enough.
-func (c *crew) rest(next chan func()) bool {
+func (c *Crew) rest(next chan func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.idle) >= maxIdle {
@@ -50,8 +50,8 @@ func (c *crew) rest(next chan func()) bool {
 	return true
 }
 
-// dismiss sends the idle goroutines home; those at work go when they are done.
-func (c *crew) dismiss() {
+// Dismiss sends the idle goroutines home; those at work go when they are done.
+func (c *Crew) Dismiss() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -60,3 +60,6 @@ func (c *crew) dismiss() {
 	}
 	c.idle = nil
 }
+
+// Wait returns when no goroutine is left. Dismiss comes first.
+func (c *Crew) Wait() { c.work.Wait() }

@@ -1,20 +1,17 @@
-package executor
+package alarm
 
 import (
 	"container/heap"
 	"sync"
 	"time"
-
-	"github.com/workflowd/workflowd/executor/runlog"
 )
 
-// alarm wakes runs that nobody owns at their time: one goroutine for all of them, and one small entry for each that has a
-// time. It is safe for concurrent use.
-type alarm struct {
+// Alarm rings for each name at its time. It is safe for concurrent use.
+type Alarm struct {
 	mu      sync.Mutex
 	entries bells
-	times   map[runlog.RunID]time.Time // the one that counts
-	changed chan struct{}              // capacity 1
+	times   map[string]time.Time // the one that counts
+	changed chan struct{}        // capacity 1
 	end     chan struct{}
 	done    sync.WaitGroup
 	stopped bool
@@ -22,7 +19,7 @@ type alarm struct {
 
 type bell struct {
 	at time.Time
-	id runlog.RunID
+	id string
 }
 
 type bells []bell
@@ -37,13 +34,16 @@ func (b *bells) Pop() any {
 	return last
 }
 
-func (a *alarm) start(now func() time.Time, ring func(runlog.RunID)) {
-	a.times, a.changed, a.end = map[runlog.RunID]time.Time{}, make(chan struct{}, 1), make(chan struct{})
+// Start returns an alarm that calls ring, on its own goroutine, for each name whose time has come by the clock now. Stop
+// ends it.
+func Start(now func() time.Time, ring func(name string)) *Alarm {
+	a := &Alarm{times: map[string]time.Time{}, changed: make(chan struct{}, 1), end: make(chan struct{})}
 	a.done.Go(func() { a.run(now, ring) })
+	return a
 }
 
-// set replaces the time of a run; the zero time removes it.
-func (a *alarm) set(id runlog.RunID, at time.Time) {
+// Set replaces the time of a name; the zero time removes it.
+func (a *Alarm) Set(id string, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if at.IsZero() {
@@ -58,8 +58,8 @@ func (a *alarm) set(id runlog.RunID, at time.Time) {
 	}
 }
 
-// due returns the runs whose time has come and how long to wait for the next, 0 = for ever.
-func (a *alarm) due(now time.Time) (ids []runlog.RunID, wait time.Duration) {
+// due returns the names whose time has come and how long to wait for the next, 0 = for ever.
+func (a *Alarm) due(now time.Time) (ids []string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(a.entries) > 0 {
@@ -76,7 +76,7 @@ func (a *alarm) due(now time.Time) (ids []runlog.RunID, wait time.Duration) {
 	return ids, 0
 }
 
-func (a *alarm) run(now func() time.Time, ring func(runlog.RunID)) {
+func (a *Alarm) run(now func() time.Time, ring func(string)) {
 	for {
 		ids, wait := a.due(now())
 		for _, id := range ids {
@@ -97,7 +97,8 @@ func (a *alarm) run(now func() time.Time, ring func(runlog.RunID)) {
 	}
 }
 
-func (a *alarm) stop() {
+// Stop ends the alarm and waits for a ring in progress. What was set is forgotten. A second Stop does nothing.
+func (a *Alarm) Stop() {
 	a.mu.Lock()
 	if !a.stopped {
 		a.stopped = true
