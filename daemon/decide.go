@@ -52,7 +52,7 @@ func (j *job) answer(ctx context.Context, q runlog.Request) (d workflow.Decision
 	case j.f.noInput:
 	case j.a.interactive():
 		d, err = j.a.ask(ctx, q)
-		return d, "the terminal", err
+		return d, "a person at the terminal", err
 	case j.scratch != nil:
 		return yes, "the demo itself, because nobody is at a terminal", nil
 	}

@@ -91,7 +91,7 @@ func (p *progress) show(e executor.Event) error {
 		if err := json.Unmarshal(e.Data, &a); err != nil {
 			return err
 		}
-		p.line("? %s: answered by %s", p.asked[a.RequestID], a.By)
+		p.line("  ✓ %s: answered by %s", p.asked[a.RequestID], a.By)
 	case runlog.RunBlocked:
 		var b struct {
 			Reason string `json:"reason"`

@@ -66,7 +66,7 @@ var survey = workflow.Func("input", func(_ workflow.NodeContext, r DemoRequest) 
 		return agentcore.Input{}, fault.New(fault.InputValidation, "/folder: %w", err)
 	}
 	return agentcore.Input{
-		Prompt:  fmt.Sprintf("Look at the %d files in this folder and plan the next useful piece of work on them. Quote what you saw.", files),
+		Prompt:  fmt.Sprintf("What is the next useful piece of work in this folder (%d files)? Plan it, and quote what you saw.", files),
 		Workdir: r.Folder,
 	}, nil
 })
@@ -114,8 +114,8 @@ const (
 	maxCopiedBytes = 256 << 10
 )
 
-// copyTree copies the regular files below from into a new directory to, hidden folders and large files left out. It makes
-// the copy aside and renames it: a workspace is whole or absent.
+// copyTree copies the regular files below from into a new directory to. Hidden folders, build results, large files, and
+// what may not be read are left out. It makes the copy aside and renames it: a workspace is whole or absent.
 func copyTree(from, to, except string) error {
 	aside := to + ".new"
 	if err := os.RemoveAll(aside); err != nil {
@@ -123,6 +123,9 @@ func copyTree(from, to, except string) error {
 	}
 	files := 0
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) && path != from {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -130,7 +133,7 @@ func copyTree(from, to, except string) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == except || rel != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "node_modules"):
+		case d.IsDir() && rel != "." && (path == except || leftOut(d.Name())):
 			return filepath.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(aside, rel), 0o755)
@@ -141,12 +144,15 @@ func copyTree(from, to, except string) error {
 		if err != nil || info.Size() > maxCopiedBytes {
 			return err
 		}
-		if files++; files > maxCopiedFiles {
-			return filepath.SkipAll
-		}
 		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil
+		}
 		if err != nil {
 			return err
+		}
+		if files++; files > maxCopiedFiles {
+			return filepath.SkipAll
 		}
 		return os.WriteFile(filepath.Join(aside, rel), raw, 0o644)
 	})
@@ -154,4 +160,8 @@ func copyTree(from, to, except string) error {
 		return err
 	}
 	return os.Rename(aside, to)
+}
+
+func leftOut(folder string) bool {
+	return strings.HasPrefix(folder, ".") || folder == "bin" || folder == "node_modules"
 }

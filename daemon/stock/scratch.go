@@ -24,9 +24,15 @@ type demoState struct {
 // Prepare copies the files of the current directory into a workspace below dir, unless an interrupted run has one, and
 // names the run: the same one until it has finished.
 func (d demo) Prepare(dir string) (daemon.Prepared, error) {
-	dir, err := filepath.Abs(dir)
+	here, err := os.Getwd()
 	if err != nil {
 		return daemon.Prepared{}, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return daemon.Prepared{}, err
+	}
+	if dir == here {
+		return daemon.Prepared{}, fault.New(fault.InputValidation, "--demo-dir: want a directory of its own, not the one that is looked at")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return daemon.Prepared{}, fault.New(fault.Storage, "demo directory: %w", err)
@@ -38,10 +44,6 @@ func (d demo) Prepare(dir string) (daemon.Prepared, error) {
 	}
 	place := filepath.Join(dir, fmt.Sprintf("workspace-%d", state.Number))
 	if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
-		here, err := os.Getwd()
-		if err != nil {
-			return daemon.Prepared{}, err
-		}
 		if err := copyTree(here, place, dir); err != nil {
 			return daemon.Prepared{}, fault.New(fault.Storage, "copy the files into %s: %w", place, err)
 		}
