@@ -192,7 +192,7 @@ func (w *watched) await(t *testing.T, what string, ready func(string) bool) {
 		select {
 		case <-changed:
 		case <-late.C:
-			t.Fatalf("the command never showed %s; it said:\n%s", what, text)
+			t.Fatalf("the command never showed %s; it said %d bytes, in the end:\n%s", what, len(text), text[max(0, len(text)-1000):])
 		}
 	}
 }
