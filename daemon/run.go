@@ -134,35 +134,44 @@ func (a *app) prepare(ctx context.Context, name string, f runFlags) (*job, error
 		return nil, err
 	}
 	scratch, ok := j.part.(Scratch)
-	if f.demoDir != "" && !ok {
+	switch {
+	case f.demoDir == "":
+	case !ok:
 		return nil, usage("--demo-dir: workflow %q takes its input from -i", name)
+	case len(f.pairs) > 0 || f.input+f.requestID+f.dataDir != "":
+		return nil, usage("--demo-dir: brings its own; leave out -i, --input-json, --request-id and --data-dir")
 	}
 	agent, err := a.agent(ctx, f, ok)
 	if err != nil {
 		return nil, err
 	}
+	if f.demoDir != "" {
+		return j, j.take(scratch, agent)
+	}
 	if j.def, err = j.part.Definition(agent); err != nil {
 		return nil, err
 	}
-	if f.demoDir == "" {
-		if j.data, err = dataDir(f.dataDir); err != nil {
-			return nil, err
-		}
-		if j.start.Input, err = readInput(f.pairs, f.input, j.def); err != nil {
-			return nil, err
-		}
-		return j, withHint(j.part.Check(j.start.Input), j.takes())
-	}
-	p, err := scratch.Prepare(f.demoDir)
-	if err != nil {
+	if j.data, err = dataDir(f.dataDir); err != nil {
 		return nil, err
 	}
-	j.scratch, j.start.Input, j.start.RequestID, j.data = &p, p.Input, p.RequestID, p.DataDir
-	if a.interactive() && agent.DemoPace == 0 {
-		agent.DemoPace = p.Pace
-		j.def, err = j.part.Definition(agent)
+	if j.start.Input, err = readInput(f.pairs, f.input, j.def); err != nil {
+		return nil, err
 	}
-	return j, err
+	return j, withHint(j.part.Check(j.start.Input), j.takes())
+}
+
+// take takes input and place from a scratch part.
+func (j *job) take(s Scratch, agent agentnode.Options) error {
+	p, err := s.Prepare(j.f.demoDir)
+	if err != nil {
+		return err
+	}
+	j.scratch, j.start.Input, j.start.RequestID, j.data = &p, p.Input, p.RequestID, p.DataDir
+	if j.a.interactive() && j.f.pace == "" {
+		agent.DemoPace = p.Pace
+	}
+	j.def, err = s.Definition(agent)
+	return err
 }
 
 // agent is the model and policy that the flags choose, looked at before anything is started.
@@ -195,6 +204,9 @@ func (j *job) takes() string {
 		fields = append(fields, field)
 	}
 	slices.Sort(fields)
+	if _, ok := j.part.(Scratch); ok {
+		fields = append(fields, "or --demo-dir DIR, which brings its own")
+	}
 	return j.start.Workflow + " takes " + strings.Join(fields, ", ")
 }
 
