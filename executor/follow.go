@@ -15,6 +15,8 @@ type hub struct {
 	mu     sync.Mutex
 	topics map[runlog.RunID]*topic
 	closed chan struct{}
+	lost   chan struct{} // closed when another process owns the store: nothing more is published here
+	once   sync.Once
 }
 
 type topic struct {
@@ -24,7 +26,7 @@ type topic struct {
 }
 
 func (h *hub) init() {
-	h.topics, h.closed = map[runlog.RunID]*topic{}, make(chan struct{})
+	h.topics, h.closed, h.lost = map[runlog.RunID]*topic{}, make(chan struct{}), make(chan struct{})
 }
 
 // join makes the caller a reader of the run until it leaves.
@@ -72,9 +74,13 @@ func (h *hub) publish(id runlog.RunID, terminal bool) {
 
 func (h *hub) close() { close(h.closed) }
 
+// lose ends all waits: this process will not see what the store's new owner does.
+func (h *hub) lose() { h.once.Do(func() { close(h.lost) }) }
+
 // Events yields the run's events with numbers above after, in order, first the stored ones, then as they are committed.
 // It ends behind the event that ends the run. An error is last: fault.NotFound, fault.Suspended when the engine is closed,
-// or the context's. Any number of readers may follow, each at its own pace.
+// fault.OwnerLost when another process took the store over, or the context's. Any number of readers may follow, each at its
+// own pace.
 func (e *Engine) Events(ctx context.Context, id RunID, after Seq) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := e.hub.join(id)
@@ -87,6 +93,11 @@ func (e *Engine) Events(ctx context.Context, id RunID, after Seq) iter.Seq2[Even
 				return
 			}
 			for _, event := range page {
+				if event.Epoch > e.epoch {
+					e.hub.lose()
+					yield(Event{}, errOwnerLost)
+					return
+				}
 				if !yield(event, nil) || event.Kind.Terminal() {
 					return
 				}
@@ -126,6 +137,8 @@ func (h *hub) await(ctx context.Context, changed <-chan struct{}) error {
 		return contextError(ctx)
 	case <-h.closed:
 		return fault.New(fault.Suspended, "the engine is closed")
+	case <-h.lost:
+		return errOwnerLost
 	}
 }
 

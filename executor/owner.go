@@ -322,6 +322,9 @@ func (o *owner) adopt(b *runlog.Batch) {
 // abandon stops all attempts because the owner cannot go on. What they still deliver is dropped.
 func (o *owner) abandon() {
 	cause := o.fatal
+	if fault.Is(cause, fault.OwnerLost) {
+		o.e.hub.lose()
+	}
 	for _, v := range o.visits {
 		if v.cancel != nil {
 			v.cancel(cause)
