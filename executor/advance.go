@@ -111,7 +111,7 @@ func (o *owner) enter(v *visit) {
 	o.event(runlog.NodeStarted, v, nil)
 	o.write(*r)
 	a := newAttempt(o, v)
-	v.cancel, v.waits = a.cancel, nil
+	v.cancel = a.cancel
 	o.running++
 	o.committed(func(err error) {
 		if err != nil {
@@ -121,7 +121,7 @@ func (o *owner) enter(v *visit) {
 			return
 		}
 		nodeStarted.Hit()
-		o.e.crew.Run(a.run)
+		o.launched = append(o.launched, a)
 	})
 }
 

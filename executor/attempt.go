@@ -45,22 +45,34 @@ func newAttempt(o *owner, v *visit) *attempt {
 	}
 }
 
-// run is the attempt on a goroutine of the crew.
-func (a *attempt) run() {
-	out, err := json.RawMessage(nil), error(&panicked{value: "the node ended its goroutine"})
-	defer func() { a.finish(out, err) }() // also after runtime.Goexit in the node
-	out, err = guarded(a.enter)
+// work runs the attempt, and then those that follow from its end, on a goroutine of the crew.
+func (a *attempt) work() {
+	for next := a; next != nil; {
+		next = next.run()
+	}
+}
+
+func (a *attempt) run() (next *attempt) {
+	returned := false
+	defer func() {
+		if !returned { // runtime.Goexit in the node
+			a.finish(nil, &panicked{value: "the node ended its goroutine"}, false)
+		}
+	}()
+	out, err := guarded(a.enter)
+	returned = true
+	return a.finish(out, err, true)
 }
 
 // finish tells the owner how the attempt ended.
-func (a *attempt) finish(out json.RawMessage, err error) {
+func (a *attempt) finish(out json.RawMessage, err error, inline bool) *attempt {
 	if err != nil && a.Err() != nil && fault.KindOf(err) == "" {
 		err = fault.New(fault.KindOf(contextError(a)), "%w", err)
 	}
 	a.mu.Lock()
 	waits, wakeAt := a.waits, a.wakeAt
 	a.mu.Unlock()
-	a.o.post(message{do: func(o *owner) { o.ended(a.v, waits, wakeAt, out, err) }})
+	return a.o.submit(message{do: func(o *owner) { o.ended(a.v, waits, wakeAt, out, err) }}, inline)
 }
 
 func (a *attempt) enter() (json.RawMessage, error) {
@@ -134,14 +146,18 @@ func (a *attempt) firstSeq() (first runlog.Seq, err error) {
 func (a *attempt) call(fn func(*owner)) error {
 	result := make(chan error, 1)
 	tell := func(err error) { result <- err }
-	a.o.post(message{refuse: tell, do: func(o *owner) {
+	a.o.submit(message{refuse: tell, do: func(o *owner) {
+		if a.v.cancel == nil || a.v.record.Attempt != a.info.Attempt {
+			tell(errReturned)
+			return
+		}
 		fn(o)
 		if o.fatal != nil {
 			tell(o.fatal)
 			return
 		}
 		o.committed(tell)
-	}})
+	}}, false)
 	return <-result
 }
 

@@ -154,6 +154,7 @@ func (e *Engine) leave(o *owner) bool {
 	defer e.mu.Unlock()
 	o.mu.Lock()
 	busy := len(o.inbox) > 0
+	o.gone = !busy
 	o.mu.Unlock()
 	if busy {
 		return false

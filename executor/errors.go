@@ -83,6 +83,7 @@ func storeError(err error, format string, args ...any) error {
 var (
 	errSuspended = fault.New(fault.Suspended, "the host leaves; the run goes on at the next open")
 	errOwnerLost = fault.New(fault.OwnerLost, "another process owns the runs")
+	errReturned  = fault.New(fault.Conflict, "the node has returned; its context is over")
 	errDeadline  = fault.New(workflow.DeadlineExceeded, "the run did not end in time")
 )
 

@@ -29,7 +29,9 @@ var (
 	runFinished    = faultpoint.New("executor.run.finished")
 )
 
-// owner advances one run. Its goroutine is the only writer of the run's records; mu guards what others put in.
+// owner advances one run: whoever holds its turn is the only writer of the run's records. That is the owner's goroutine,
+// or an attempt that has just ended or needs a commit and finds the turn free: it goes on by itself instead of waking
+// another goroutine. mu guards what others put in.
 type owner struct {
 	e  *Engine
 	id runlog.RunID
@@ -40,8 +42,11 @@ type owner struct {
 	bytes  int            // of their data
 	room   chan struct{}  // closed when chunks have been taken
 	wake   chan struct{}  // capacity 1
+	gone   bool           // no message is taken any more
 
-	// From here on the owner's goroutine alone.
+	turn     sync.Mutex
+	waiting  time.Time  // until when the goroutine waits, unless woken
+	launched []*attempt // committed as started, not running yet
 	run      runlog.Run
 	plan     *plan // nil: the definition is not registered
 	sched    *schedule
@@ -67,7 +72,6 @@ type visit struct {
 	start
 	record runlog.Node
 	cancel context.CancelCauseFunc
-	waits  []string // what the attempt asked for in vain
 }
 
 // post hands over a message. The engine's lock, or being an attempt of the owner, keeps the owner alive meanwhile.
@@ -85,25 +89,70 @@ func (o *owner) ring() {
 	}
 }
 
+// submit hands over a message of an attempt and does it at once when the turn is free. It returns an attempt that the caller
+// runs next when it can, or nil.
+func (o *owner) submit(m message, inline bool) (next *attempt) {
+	o.mu.Lock()
+	if o.gone { // the node has returned long ago, something of it lives on
+		o.mu.Unlock()
+		if m.refuse != nil {
+			m.refuse(errReturned)
+		}
+		return nil
+	}
+	o.inbox = append(o.inbox, m)
+	o.mu.Unlock()
+	if !o.turn.TryLock() {
+		o.ring()
+		return nil
+	}
+	defer o.turn.Unlock()
+	next = o.step(inline)
+	if o.running == 0 || o.fatal != nil || !o.nextTime().Equal(o.waiting) {
+		o.ring()
+	}
+	return next
+}
+
 // work is the owner's goroutine.
 func (o *owner) work() {
+	o.turn.Lock()
 	if err := o.load(); err != nil {
 		o.fatal = err
 	}
 	for {
-		o.receive()
-		if o.fatal == nil {
-			o.advance()
-			o.commit()
-		}
-		if o.fatal != nil {
-			o.abandon()
-		}
+		o.step(false)
 		if o.running == 0 && o.e.leave(o) {
+			o.turn.Unlock()
 			return
 		}
-		o.wait()
+		o.waiting = o.nextTime()
+		at := o.waiting
+		o.turn.Unlock()
+		o.wait(at)
+		o.turn.Lock()
 	}
+}
+
+// step does what there is to do, up to a commit, and lets the started attempts run, but for one that the caller runs.
+func (o *owner) step(inline bool) (next *attempt) {
+	o.receive()
+	if o.fatal == nil {
+		o.advance()
+		o.commit()
+	}
+	if o.fatal != nil {
+		o.abandon()
+	}
+	for i, a := range o.launched {
+		if inline && i == len(o.launched)-1 {
+			next = a
+			break
+		}
+		o.e.crew.Run(a.work)
+	}
+	o.launched = o.launched[:0]
+	return next
 }
 
 // receive does what the messages say.
@@ -126,11 +175,11 @@ func (o *owner) receive() {
 	}
 }
 
-// wait sleeps until a message, due chunks, or a time.
-func (o *owner) wait() {
+// wait sleeps until it is woken or a time, the zero time being never.
+func (o *owner) wait(at time.Time) {
 	var timer *time.Timer
 	var due <-chan time.Time
-	if at := o.nextTime(); !at.IsZero() {
+	if !at.IsZero() {
 		timer = time.NewTimer(max(0, at.Sub(o.e.now())))
 		due = timer.C
 		defer timer.Stop()
@@ -141,6 +190,7 @@ func (o *owner) wait() {
 	}
 }
 
+// nextTime is when due chunks, a parked visit or the deadline need the owner, the zero time when nothing does.
 func (o *owner) nextTime() (at time.Time) {
 	earliest := func(t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {

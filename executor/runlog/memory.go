@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type memoryRun struct {
 	run      Run
 	nodes    []*Node
 	at       map[NodeKey]*Node
-	events   []Event
+	events   [][]Event // in blocks, so that a long log is not copied as it grows
 	sources  map[string]NodeKey
 	requests []Request
 	effects  map[NodeKey][]Effect
@@ -138,7 +139,32 @@ func (r *memoryRun) append(b *Batch) {
 		}
 		r.run.LastSeq++
 		e.Seq = r.run.LastSeq
-		r.events = append(r.events, *e)
+		if r.run.LastSeq%eventBlock == 1 {
+			size := eventBlock
+			if len(r.events) == 0 {
+				size = firstBlock
+			}
+			r.events = append(r.events, make([]Event, 0, size))
+		}
+		last := &r.events[len(r.events)-1]
+		*last = append(*last, *e)
+	}
+}
+
+// How many events a block holds, and what the first one of a run begins with.
+const (
+	eventBlock = 256
+	firstBlock = 16
+)
+
+// after yields the events behind a number.
+func (r *memoryRun) after(seq Seq) iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for at := max(0, seq); at < r.run.LastSeq; at++ {
+			if !yield(&r.events[at/eventBlock][at%eventBlock]) {
+				return
+			}
+		}
 	}
 }
 
@@ -264,8 +290,12 @@ func (m *Memory) Nodes(id RunID) (list []Node, err error) {
 // Events implements Store.
 func (m *Memory) Events(id RunID, after Seq, limit int) (list []Event, err error) {
 	err = m.read(id, func(r *memoryRun) {
-		rest := r.events[min(int(max(0, after)), len(r.events)):]
-		list = slices.Clone(rest[:limited(len(rest), limit)])
+		for e := range r.after(after) {
+			if limit > 0 && len(list) == limit {
+				return
+			}
+			list = append(list, *e)
+		}
 	})
 	return list, err
 }
@@ -273,12 +303,12 @@ func (m *Memory) Events(id RunID, after Seq, limit int) (list []Event, err error
 // Chunks implements Store.
 func (m *Memory) Chunks(id RunID, key NodeKey, after Seq, limit int) (list []Event, err error) {
 	err = m.read(id, func(r *memoryRun) {
-		for _, e := range r.events[min(int(max(0, after)), len(r.events)):] {
+		for e := range r.after(after) {
 			if limit > 0 && len(list) == limit {
 				return
 			}
 			if e.Node == key.Path && e.Visit == key.Visit && e.Kind.Chunk() {
-				list = append(list, e)
+				list = append(list, *e)
 			}
 		}
 	})
