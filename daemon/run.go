@@ -322,6 +322,9 @@ func (j *job) finish(ctx context.Context, engine *executor.Engine, id executor.R
 		if text, err = j.part.Text(run.Output); err != nil {
 			return err
 		}
+		if isTerminal(j.a.Out) {
+			text = clean(text)
+		}
 	}
 	shown := p.end(run, usage, text)
 	if j.scratch != nil && j.scratch.Finish != nil {
