@@ -195,18 +195,14 @@ func (s *Scheduler) onEnded(m ended, round int) {
 	inv, id := m.inv, m.inv.began.ID
 	delete(s.running, id)
 	s.mirror.touch(id)
-	t, live := s.mirror.live[id]
 	switch {
 	case errors.Is(m.err, session.ErrStale), errors.Is(m.err, session.ErrPoisoned), errors.Is(m.err, session.ErrClosed):
 		s.giveUp(m.err) // the session is gone
-	case !live, t.Abort && !inv.aborting: // settled, or stopped: the abort phase comes next
 	case errors.Is(m.err, ErrPark) && !inv.aborting:
 		if m.round == round { // else somebody acted while the phase was giving up: it runs again
 			s.parked[id] = struct{}{}
 		}
-	case inv.progress && m.err == nil:
-	case !inv.progress && !sameStep(t, inv.began): // somebody else moved it
-	default:
+	case m.err != nil || !inv.progress:
 		s.fault(m)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // The commits of the scheduler itself. Each decides again on the line: the mirror may lag behind it.
 
-// fault settles a task whose phase broke the rules. A mark or somebody else's step that came first wins.
+// fault settles a task whose phase broke the rules. It did not when the task was settled, marked, or moved by somebody
+// else meanwhile.
 func (s *Scheduler) fault(m ended) {
 	inv := m.inv
 	if m.err == nil {
