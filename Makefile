@@ -45,12 +45,12 @@ test: ## everything: format, vet, promises, race detector, all tests
 race: ## the race detector on the packages with goroutines
 	$(GO) test -race $(TESTFLAGS) $(RACE)
 
-crash: ## kill a real process at every durable edge, reopen, compare (minutes)
-	$(GO) test ./test/crash -v -count=1 -timeout 60m -args -crash.all
-
 KILLS ?= 200
-soak: ## kill at random moments, KILLS=200 times
-	$(GO) test ./test/crash -v -count=1 -timeout 120m -args -crash.random $(KILLS)
+crash: ## kill a real process at every durable edge and KILLS=200 times at random, reopen, compare (minutes)
+	$(GO) test ./test/crash -v -count=1 -timeout 60m -args -crash.all -crash.random $(KILLS)
+
+soak: ## the random kills alone, KILLS=200
+	$(GO) test ./test/crash -v -count=1 -timeout 120m -run Random -args -crash.random $(KILLS)
 
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME=20s

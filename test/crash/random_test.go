@@ -29,6 +29,7 @@ func TestKillsAtRandomMomentsChangeNoStory(t *testing.T) {
 	t.Logf("-crash.seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, seed))
 	kills := 0
+	spans := map[string]time.Duration{} // how long an undisturbed story takes at this pace, as far as known
 	for n := 0; kills < *flagRandom; n++ {
 		if n > 10*(*flagRandom) {
 			t.Fatalf("%d stories, and only %d kills came before their end", n, kills)
@@ -41,7 +42,7 @@ func TestKillsAtRandomMomentsChangeNoStory(t *testing.T) {
 			name += " as events"
 		}
 		ok := t.Run(name, func(t *testing.T) {
-			done := randomKills(t, s, events, want, random)
+			done := randomKills(t, s, events, want, random, spans)
 			kills += done
 			t.Logf("%d kills, %d of %d in all", done, kills, *flagRandom)
 		})
@@ -52,8 +53,11 @@ func TestKillsAtRandomMomentsChangeNoStory(t *testing.T) {
 }
 
 // randomKills tells a story with up to want kills and returns how many hit it.
-func randomKills(t *testing.T, s scenario, events bool, want int, random *rand.Rand) int {
+func randomKills(t *testing.T, s scenario, events bool, want int, random *rand.Rand, spans map[string]time.Duration) int {
 	b := baselineOf(t, s)
+	if spans[s.name] == 0 {
+		spans[s.name] = b.took
+	}
 	tr := &trial{s: s, b: b, p: newPlace(t)}
 	args := s.command(tr.p, slowly)
 	if events {
@@ -61,14 +65,16 @@ func randomKills(t *testing.T, s scenario, events bool, want int, random *rand.R
 	}
 	for len(tr.lefts) < want {
 		c := tr.p.start(t, args, "")
-		// The baseline runs at twice the pace: a story takes up to twice its time.
-		timer := time.AfterFunc(time.Duration(random.Int64N(int64(2*b.took))), func() {
+		timer := time.AfterFunc(time.Duration(random.Int64N(int64(spans[s.name]))), func() {
 			_ = c.cmd.Process.Kill() // it may have ended, which is no kill then
 		})
 		e := c.wait(t)
 		timer.Stop()
 		tr.ran(t, e)
 		if !e.killed {
+			if len(tr.lefts) == 0 {
+				spans[s.name] = e.took
+			}
 			tr.check(t)
 			return len(tr.lefts)
 		}
