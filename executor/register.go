@@ -202,9 +202,19 @@ func (e *Engine) takeUp(g *graph.Graph) error {
 			e.clock.Set(string(r.ID), r.WakeAt) // again: it may have passed while nobody could act
 			continue
 		}
-		e.dispatch(r.ID, nil, message{})
+		e.dispatch(r.ID, nil, message{do: (*owner).retry})
 	}
 	return nil
+}
+
+// retry loads the run again when its owner found no plan and has not ended yet.
+func (o *owner) retry() {
+	if o.plan != nil || o.run.Status.Terminal() {
+		return
+	}
+	if err := o.load(); err != nil {
+		o.fatal = err
+	}
 }
 
 // Recover tells the engine that every workflow is registered. Runs whose version is not there go on under the newest one
