@@ -76,7 +76,7 @@ type Task struct {
 	Outcome      *Outcome        `json:"outcome,omitempty"`
 	Abort        bool            `json:"abort,omitempty"` // cancellation is requested
 	AbortReason  string          `json:"abortReason,omitempty"`
-	Epoch        int64           `json:"epoch"` // owner that wrote Checkpoint; set by the session
+	Epoch        int64           `json:"epoch"` // owner that wrote Checkpoint; 0 in a draft is this one
 	Input        json.RawMessage `json:"input,omitempty"`
 	Memos        json.RawMessage `json:"memos,omitempty"`
 }
