@@ -32,7 +32,7 @@ var Levels = [][]string{
 	},
 	4: {
 		"agentcore/llm/scripted", "agentcore/task", "agentcore/tool/builtin",
-		"executor/runlog", "store/sessionstore", "workflow/standalone",
+		"executor/internal/...", "executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
 	5: {
 		"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest",
