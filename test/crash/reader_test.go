@@ -60,15 +60,17 @@ func (f *folder) items(t *testing.T) []outputitems.Item {
 // process is gone: it never saw an event that was not kept, and ends up with the items of the output.
 func (tr *trial) checkReader(t *testing.T, end state) {
 	t.Helper()
-	r := end.runs[len(end.runs)-1]
-	kept := make([]string, len(r.events))
-	for i, e := range r.events {
-		raw, err := json.Marshal(e)
-		must(t, err)
-		kept[i] = string(raw)
+	kept := make([][]string, len(end.runs))
+	readers := make([]folder, len(end.runs))
+	for i, r := range end.runs {
+		for _, e := range r.events {
+			raw, err := json.Marshal(e)
+			must(t, err)
+			kept[i] = append(kept[i], string(raw))
+		}
 	}
-	reader := &folder{}
 	for i, e := range tr.ends {
+		run := -1 // a demo that was killed when it had finished is followed by another run
 		for line := range strings.Lines(e.out) {
 			whole, complete := strings.CutSuffix(line, "\n")
 			if !complete { // the kill cut it
@@ -78,18 +80,22 @@ func (tr *trial) checkReader(t *testing.T, end state) {
 			if err := json.Unmarshal([]byte(whole), &event); err != nil {
 				t.Fatalf("process %d printed %q: %v", i+1, whole, err)
 			}
-			if n := int(event.Seq); n < 1 || n > len(kept) || kept[n-1] != whole {
+			if run < 0 {
+				run = slices.IndexFunc(kept, func(lines []string) bool { return lines[0] == whole })
+			}
+			if n := int(event.Seq); run < 0 || n < 1 || n > len(kept[run]) || kept[run][n-1] != whole {
 				t.Fatalf("process %d showed an event that the log does not have: %s", i+1, whole)
 			}
-			if int(event.Seq) > len(reader.seen) {
-				reader.take(t, event)
+			if int(event.Seq) > len(readers[run].seen) {
+				readers[run].take(t, event)
 			}
 		}
 	}
-	if len(reader.seen) != len(r.events) {
-		t.Errorf("the reader saw %d events of %d", len(reader.seen), len(r.events))
+	last := len(end.runs) - 1
+	if len(readers[last].seen) != len(kept[last]) {
+		t.Errorf("the reader saw %d events of %d", len(readers[last].seen), len(kept[last]))
 	}
-	if got, want := encoded(t, reader.items(t)), encoded(t, r.payload(t).Items); got != want {
+	if got, want := encoded(t, readers[last].items(t)), encoded(t, end.runs[last].payload(t).Items); got != want {
 		t.Errorf("a reader that reconnected has other items:\n%s\noutput:\n%s", got, want)
 	}
 }
