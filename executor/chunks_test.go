@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
@@ -105,4 +108,34 @@ func TestUsageCountsOncePerRecord(t *testing.T) {
 			t.Errorf("%v\n%s", err, diff)
 		}
 	})
+}
+
+func TestChunksStandBeforeWhatEndedTheirNode(t *testing.T) {
+	e := open(t, runlog.NewMemory())
+	run := start(t, register(t, e, workflow.MustDefine("cut", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[[]int] {
+		return workflow.ThenStream(b, in, workflow.StreamFunc("cut", func(ctx, int) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				for i := range 3 {
+					if !yield(i, nil) {
+						return
+					}
+				}
+				yield(0, errors.New("cut off"))
+			}
+		}, collect[int])).From()
+	})), 0)
+	if _, err := run.Result(t.Context()); !fault.Is(err, executor.NodeFailed) {
+		t.Errorf("got %v", err)
+	}
+	want := `run.queued
+run.running
+node.started cut#1.1
+node.chunk cut#1.1 0
+node.chunk cut#1.1 1
+node.chunk cut#1.1 2
+node.failed cut#1.1
+run.failed`
+	if diff := cmp.Diff(want, wholeStory(t, run)); diff != "" {
+		t.Error(diff)
+	}
 }
