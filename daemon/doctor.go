@@ -72,7 +72,7 @@ func checkData(ctx context.Context, flag string) finding {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return finding{"ok", "data dir", fmt.Sprintf("%s writable, no runs yet, sqlite %s", dir, sqlite.Version()), ""}
 	}
-	engine, err := executor.Open(ctx, "sqlite:"+path)
+	engine, err := executor.Open(ctx, "sqlite:"+path, executor.Foreground())
 	if fault.Is(err, fault.SessionBusy) {
 		return finding{"warn", "data dir", oneLine(err), hintOf(err)}
 	}

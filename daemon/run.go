@@ -113,7 +113,7 @@ func (a *app) run(ctx context.Context, name string, f runFlags) error {
 	if err := usable(j.data); err != nil {
 		return err
 	}
-	engine, err := executor.Open(ctx, "sqlite:"+filepath.Join(j.data, databaseFile))
+	engine, err := executor.Open(ctx, "sqlite:"+filepath.Join(j.data, databaseFile), executor.Foreground())
 	if err != nil {
 		return err
 	}

@@ -27,16 +27,17 @@ type (
 
 // Engine runs workflows on one store. It is safe for concurrent use.
 type Engine struct {
-	store   runlog.Store
-	storeID string
-	epoch   int64
-	now     func() time.Time
-	storage workflow.Storage
-	strict  bool // every commit is synced
-	replace bool // development: a version may get another graph
-	hub     hub
-	clock   *alarm.Alarm
-	crew    crew.Crew
+	store      runlog.Store
+	storeID    string
+	epoch      int64
+	now        func() time.Time
+	storage    workflow.Storage
+	strict     bool // every commit is synced
+	replace    bool // development: a version may get another graph
+	foreground bool // unfinished runs rest until they are named
+	hub        hub
+	clock      *alarm.Alarm
+	crew       crew.Crew
 
 	mu      sync.Mutex
 	plans   map[string]map[int]*plan // name -> version
@@ -57,6 +58,10 @@ func Strict() Option { return func(e *Engine) { e.strict = true } }
 
 // Development lets Register replace the graph of a version while no live run is pinned to it.
 func Development() Option { return func(e *Engine) { e.replace = true } }
+
+// Foreground leaves the unfinished runs of earlier processes alone: only a run that Start or Attach names goes on. It is
+// for a command that came for one run and must not act, with its own settings, for others.
+func Foreground() Option { return func(e *Engine) { e.foreground = true } }
 
 // WithStorage sets the places that nodes get from NodeContext.Storage.
 func WithStorage(s workflow.Storage) Option { return func(e *Engine) { e.storage = s } }
@@ -103,6 +108,9 @@ func New(ctx context.Context, store runlog.Store, options ...Option) (*Engine, e
 	}
 	e.hub.init()
 	e.clock = alarm.Start(e.now, e.wakeUp)
+	if e.foreground {
+		return e, nil
+	}
 	parked, err := store.Runs(runlog.RunQuery{Status: []runlog.RunStatus{runlog.Sleeping, runlog.Waiting}})
 	if err != nil {
 		e.clock.Stop()

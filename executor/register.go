@@ -188,23 +188,42 @@ func validateJSON(what string, doc, text json.RawMessage) error {
 
 // takeUp goes on with the runs that are pinned to a graph that has just been registered.
 func (e *Engine) takeUp(g *graph.Graph) error {
+	if e.foreground {
+		return nil
+	}
 	runs, err := e.store.Runs(runlog.RunQuery{Status: liveStatuses(), Workflow: g.Name, Version: g.Version})
 	if err != nil {
 		return storeError(err, "runs of workflow %q", g.Name)
 	}
 	slices.Reverse(runs) // oldest first
 	for i := range runs {
-		r := &runs[i]
-		if r.Fingerprint != g.Fingerprint || r.Status == runlog.Paused {
-			continue
+		if runs[i].Fingerprint == g.Fingerprint {
+			e.goOn(&runs[i])
 		}
-		if (r.Status == runlog.Waiting || r.Status == runlog.Sleeping) && !r.CancelRequested {
-			e.clock.Set(string(r.ID), r.WakeAt) // again: it may have passed while nobody could act
-			continue
-		}
-		e.dispatch(r.ID, nil, message{do: (*owner).retry})
 	}
 	return nil
+}
+
+// goOn hands an unfinished run to an owner, or to the clock when nothing but its time can move it.
+func (e *Engine) goOn(r *runlog.Run) {
+	switch {
+	case r.Status == runlog.Paused:
+	case (r.Status == runlog.Waiting || r.Status == runlog.Sleeping) && !r.CancelRequested:
+		e.clock.Set(string(r.ID), r.WakeAt) // again: it may have passed while nobody could act
+	default:
+		e.dispatch(r.ID, nil, message{do: (*owner).retry})
+	}
+}
+
+// name takes up the one run that a foreground engine was asked for.
+func (e *Engine) name(r *runlog.Run) {
+	switch {
+	case !e.foreground || r.Status.Terminal():
+	case e.planOf(r) == nil:
+		e.dispatch(r.ID, nil, message{do: func(o *owner) { o.rebind() }})
+	default:
+		e.goOn(r)
+	}
 }
 
 // retry loads the run again when its owner found no plan and has not ended yet.

@@ -126,6 +126,7 @@ func (e *Engine) accept(ctx context.Context, s Start) (runlog.Run, error) {
 		if first.Digest != digest {
 			return runlog.Run{}, fault.New(fault.Conflict, "request id %q began run %s with another payload", s.RequestID, first.ID)
 		}
+		e.name(&first)
 		return first, nil
 	}
 	if err != nil {
@@ -145,9 +146,11 @@ type Run[Out any] struct {
 
 // Attach returns the run called id. Out has to be the type of its result.
 func Attach[Out any](_ context.Context, e *Engine, id RunID) (*Run[Out], error) {
-	if _, err := e.store.Run(id); err != nil {
+	r, err := e.store.Run(id)
+	if err != nil {
 		return nil, storeError(err, "run %s", id)
 	}
+	e.name(&r)
 	return &Run[Out]{e, id}, nil
 }
 
