@@ -83,7 +83,7 @@ func TestAKillAtEveryPointChangesNoStory(t *testing.T) {
 				continue
 			}
 			reached[name] = true
-			for _, at := range moments(n) {
+			for _, at := range moments(name, n) {
 				t.Run(fmt.Sprintf("%s/%s:%d", s.name, name, at), func(t *testing.T) { killAt(t, b, name, at) })
 			}
 		}
@@ -93,7 +93,7 @@ func TestAKillAtEveryPointChangesNoStory(t *testing.T) {
 			continue
 		}
 		reached[name] = true
-		for _, at := range moments(n) {
+		for _, at := range moments(name, n) {
 			t.Run(fmt.Sprintf("carrying on/%s:%d", name, at), func(t *testing.T) { killAgainAt(t, name, at) })
 		}
 	}
@@ -104,12 +104,17 @@ func TestAKillAtEveryPointChangesNoStory(t *testing.T) {
 	}
 }
 
-// moments are the hits at which to kill: the first, and with -crash.all a middle one and the last.
-func moments(n int) []int {
-	if !*flagAll {
-		return []int{1}
+// moments are the hits at which to kill: the first, at the edges of a tool also the last, whose call must not run twice; with
+// -crash.all a middle one and the last of every point.
+func moments(point string, n int) []int {
+	list := []int{1}
+	if *flagAll {
+		list = append(list, (n+1)/2)
 	}
-	return slices.Compact([]int{1, (n + 1) / 2, n})
+	if *flagAll || strings.HasPrefix(point, "harness.tool.") {
+		list = append(list, n)
+	}
+	return slices.Compact(list)
 }
 
 // moreTries is for points that are passed as often as the clock wants it: a run may have fewer hits than the baseline.
