@@ -71,6 +71,7 @@ func (tr *trial) check(t *testing.T) state {
 	if len(end.runs) == 0 {
 		t.Fatal("there is no run")
 	}
+	tr.checkReconnects(t, end)
 	tr.checkKept(t, end)
 	tr.checkExecuted(t, end)
 	tr.checkEffects(t, end)

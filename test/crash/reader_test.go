@@ -4,10 +4,13 @@ package crash
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/outputitems"
 )
@@ -54,6 +57,38 @@ func (f *folder) items(t *testing.T) []outputitems.Item {
 		must(t, err)
 	}
 	return acc.Items()
+}
+
+// mostAtOnce is how many events a reader gets at most before it loses its connection.
+const mostAtOnce = 40
+
+// checkReconnects plays a client of an engine that comes back by its last number again and again.
+func (tr *trial) checkReconnects(t *testing.T, end state) {
+	t.Helper()
+	dir, _ := copyData(t, tr.s.dataDir(tr.p))
+	engine, err := executor.Open(t.Context(), "sqlite:"+filepath.Join(dir, runsFile))
+	must(t, err)
+	defer func() { must(t, engine.Close()) }()
+	for _, r := range end.runs {
+		random := rand.New(rand.NewPCG(uint64(len(r.events)), 0))
+		reader := &folder{}
+		for len(reader.seen) < len(r.events) {
+			before, left := len(reader.seen), 1+random.IntN(mostAtOnce)
+			for e, err := range engine.Events(t.Context(), r.ID, executor.Seq(len(reader.seen))) {
+				must(t, err)
+				reader.take(t, e)
+				if left--; left == 0 {
+					break
+				}
+			}
+			if len(reader.seen) == before {
+				t.Fatalf("run %s: nothing comes behind event %d of %d", r.ID, before, len(r.events))
+			}
+		}
+		if got, want := encoded(t, reader.items(t)), encoded(t, r.payload(t).Items); got != want {
+			t.Errorf("run %s: a reader that reconnected has other items:\n%s\noutput:\n%s", r.ID, got, want)
+		}
+	}
 }
 
 // checkReader plays a client that reads the events which each process prints, and reconnects by its last number when the

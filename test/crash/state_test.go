@@ -78,9 +78,23 @@ const lockSuffix = ".lock"
 func look(t *testing.T, s scenario, p *place) state {
 	t.Helper()
 	st := state{sessions: map[string]sessionState{}, work: map[string]fileState{}}
-	copied := t.TempDir()
-	var stores []string
-	dir := s.dataDir(p)
+	copied, stores := copyData(t, s.dataDir(p))
+	st.runs = readRuns(t, filepath.Join(copied, runsFile))
+	for _, path := range stores {
+		state := readSession(t, path)
+		st.sessions[state.store] = state
+	}
+	st.readWork(t, p)
+	return st
+}
+
+// runsFile is the file of the runs in a data directory.
+const runsFile = "workflowd.db"
+
+// copyData copies what a data directory holds, and names the copies of the sessions.
+func copyData(t *testing.T, dir string) (copied string, sessions []string) {
+	t.Helper()
+	copied = t.TempDir()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || strings.HasSuffix(path, lockSuffix) || strings.HasSuffix(path, "-shm") {
 			return err
@@ -94,7 +108,7 @@ func look(t *testing.T, s scenario, p *place) state {
 			return os.MkdirAll(to, 0o700)
 		}
 		if strings.HasSuffix(path, ".db") && filepath.Dir(path) != dir {
-			stores = append(stores, to)
+			sessions = append(sessions, to)
 		}
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -105,13 +119,7 @@ func look(t *testing.T, s scenario, p *place) state {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	st.runs = readRuns(t, filepath.Join(copied, "workflowd.db"))
-	for _, path := range stores {
-		state := readSession(t, path)
-		st.sessions[state.store] = state
-	}
-	st.readWork(t, p)
-	return st
+	return copied, sessions
 }
 
 func readRuns(t *testing.T, path string) []runState {
