@@ -305,14 +305,33 @@ func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState
 		if err != nil {
 			return nil, err
 		}
+		held, err := h.hold(tx)
+		if err != nil {
+			return nil, err
+		}
 		if err := h.keepFailed(tx, g, st, m, detail); err != nil {
 			return nil, err
 		}
 		h.settle(tx, sub, session.SubmissionUnanswered, 0, reason, detail)
+		held()
 		tx.Sync()
 		return task.Settle{Outcome: session.Outcome{Status: session.Failed, Error: detail}}, nil
 	})
 	return err
+}
+
+// hold reads which submissions wait behind a turn that ends badly. Calling what it returns tells their readers, with the
+// same commit, that the queue is held: the next submission, or asking for one of them again, releases it oldest first.
+func (h *Harness) hold(tx *session.Tx) (func(), error) {
+	queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		for _, q := range queued {
+			tx.Publish(published{q.ID, Paused{Err: fault.New(fault.Conflict, "submission %q is held: the turn before it failed; ask for it again to release it", q.RequestID)}})
+		}
+	}, nil
 }
 
 // keepFailed records the text and the bills of a response that ended badly, when there are any.
@@ -336,6 +355,10 @@ func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) err
 		if err != nil {
 			return nil, err
 		}
+		held, err := h.hold(tx)
+		if err != nil {
+			return nil, err
+		}
 		if inv.Task().Phase != phaseTools {
 			doc, err := live.Get(tx, liveAt)
 			if err != nil {
@@ -349,6 +372,7 @@ func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) err
 			}
 		}
 		h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+		held()
 		tx.Sync()
 		return task.Settle{Outcome: session.Outcome{Status: session.Aborted, Reason: reason}}, nil
 	})
@@ -369,7 +393,12 @@ func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outc
 	if err != nil {
 		return err
 	}
+	held, err := h.hold(tx)
+	if err != nil {
+		return err
+	}
 	tx.Sync()
 	h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonFaulted, detail)
+	held()
 	return nil
 }

@@ -475,13 +475,9 @@ func TestATurnQueuesBehindAnUnfinishedOne(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAQueueHeldByAFailedTurnGoesOnWhenItIsAskedFor(t *testing.T) {
-	r := newRig(t, scripted.Response{scripted.Status{Code: 401}}, say("Second."))
+func TestAQueueBehindAFailedTurnIsHeldAndGoesOnWhenItIsAskedFor(t *testing.T) {
+	r := newRig(t)
 	started, release := make(chan struct{}), make(chan struct{})
-	h := r.open()
-	defer h.Close()
-	var wg sync.WaitGroup
-	ctx, leave := context.WithCancelCause(t.Context())
 	r.model = scripted.New(scripted.Func(func(req scripted.Request) (scripted.Response, error) {
 		if req.LastUser() == "one" {
 			close(started)
@@ -490,35 +486,33 @@ func TestAQueueHeldByAFailedTurnGoesOnWhenItIsAskedFor(t *testing.T) {
 		}
 		return say("Second."), nil
 	}), scripted.Options{})
+	h := r.open()
+	defer h.Close()
+	queued := make(chan struct{}, 1)
+	h.Session().Watch(func(c session.Commit) {
+		for _, sub := range c.Batch.Submissions {
+			if sub.RequestID == "r2" && sub.Status == session.SubmissionQueued {
+				queued <- struct{}{}
+			}
+		}
+	})
+	var wg sync.WaitGroup
 	wg.Go(func() {
 		if _, err := run(t.Context(), h, "r1", "one", nil); !fault.Is(err, fault.ModelError) {
 			t.Errorf("first turn: %v", err)
 		}
 	})
 	<-started
-	second := make(chan error, 1)
 	wg.Go(func() {
-		_, err := run(ctx, h, "r2", "two", nil)
-		second <- err
-	})
-	for queued := false; !queued; {
-		if err := h.Session().View(t.Context(), func(tx *session.Tx) error {
-			sub, err := tx.SubmissionByRequest(session.Root, "r2")
-			queued = err == nil && sub.Status == session.SubmissionQueued
-			if errors.Is(err, session.ErrNotFound) {
-				err = nil
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
+		if _, err := run(t.Context(), h, "r2", "two", nil); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "held") {
+			t.Errorf("the waiting reader heard %v, want that the queue is held", err)
 		}
-	}
+	})
+	<-queued
 	close(release)
-	leave(task.ErrSuspended) // its reader goes; the submission stays, held
-	<-second
+	wg.Wait()
 	got, err := run(t.Context(), h, "r2", "two", nil)
 	r.check(got, err, "text Second.", "answered")
-	wg.Wait()
 }
 
 func TestEveryDeltaLeavesOneByOneAndOnlyAfterItsCommit(t *testing.T) {
