@@ -327,16 +327,14 @@ func (j *job) finish(ctx context.Context, engine *executor.Engine, id executor.R
 		}
 	}
 	shown := p.end(run, usage, text)
-	if j.scratch != nil && j.scratch.Finish != nil {
-		if err := j.scratch.Finish(); err != nil {
-			return err
-		}
-	}
 	switch {
 	case j.f.output == "json":
 		err = json.NewEncoder(j.a.Out).Encode(run)
 	case j.f.output == "text" && run.Status == runlog.Succeeded && !shown:
 		_, err = fmt.Fprintln(j.a.Out, strings.TrimRight(text, "\n"))
+	}
+	if err == nil && j.scratch != nil && j.scratch.Finish != nil { // last: until the result is out, the run is not finished with
+		err = j.scratch.Finish()
 	}
 	return errors.Join(err, ended(run))
 }

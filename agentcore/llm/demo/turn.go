@@ -108,22 +108,8 @@ func (t turn) heard(text string) string {
 	return ""
 }
 
-// coda follows an answer of which only the end of the stream was lost: a response without words would count as empty.
-const coda = "\n\n(The answer above is complete.)"
-
-// rest returns what is still to be said of a.
-func (t turn) rest(a act) string {
-	said := t.heard(a.text)
-	switch {
-	case len(said) < len(a.text):
-		return a.text[len(said):]
-	case len(a.calls) > 0:
-		return ""
-	case len(said) < len(a.text+coda) && strings.HasPrefix(a.text+coda, said):
-		return (a.text + coda)[len(said):]
-	}
-	return coda
-}
+// rest returns what is still to be said of a: nothing when only the end of the stream was lost and all words had come.
+func (t turn) rest(a act) string { return a.text[min(len(t.heard(a.text)), len(a.text)):] }
 
 // called returns the exchanges of the tools named, in order.
 func (t turn) called(names ...string) []exchange {
