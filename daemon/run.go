@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -248,11 +249,15 @@ func usable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return withHint(fault.New(fault.Storage, "data directory: %w", err), "choose another with --data-dir, or change its permissions")
 	}
-	f, err := os.CreateTemp(dir, ".writable-*")
+	name := filepath.Join(dir, ".writable") // one name: what a kill leaves behind is found again
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return withHint(fault.New(fault.Storage, "data directory is not writable: %w", err), "choose another with --data-dir, or change its permissions")
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	if err := errors.Join(f.Close(), os.Remove(name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // a twin of ours was faster
+		return fault.New(fault.Storage, "data directory: %w", err)
+	}
+	return nil
 }
 
 // follow starts or finds the run, shows it, answers what it asks, and prints its result.

@@ -86,22 +86,19 @@ var report = workflow.Func("report", func(_ workflow.NodeContext, f found) (Demo
 	return r, replaceFile(r.Path, text)
 })
 
-// replaceFile writes a file so that a reader sees the old bytes or the new ones.
-func replaceFile(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".report-*")
+// replaceFile writes a file so that a reader sees the old bytes or the new ones. What a kill leaves aside is overwritten by
+// the next one.
+func replaceFile(path, text string) error {
+	aside := path + ".new"
+	f, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
 	_, werr := f.WriteString(text)
 	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(aside))
 	}
-	return os.Rename(f.Name(), path)
+	return os.Rename(aside, path)
 }
 
 type demo struct{ daemon.Part }
