@@ -27,6 +27,10 @@ var (
 	continueEmpty string
 	//go:embed plan_revise.md
 	planRevise string
+	//go:embed submit.md
+	submit string
+	//go:embed submit_missing.md
+	submitMissing string
 )
 
 // Sections are the parts of a system prompt. Persona "" means the built-in one.
@@ -87,4 +91,14 @@ func RevisePlan(revision int, text, instructions string) string {
 	}
 	return strings.NewReplacer("{{revision}}", strconv.Itoa(revision), "{{plan}}", text, "{{instructions}}", instructions).
 		Replace(strings.TrimSpace(planRevise))
+}
+
+// Submit asks for an answer in the form of a call of the tool.
+func Submit(tool string) string {
+	return strings.ReplaceAll(strings.TrimSpace(submit), "{{tool}}", tool)
+}
+
+// SubmitMissing asks once more, after a turn that ended without the call.
+func SubmitMissing(tool string) string {
+	return strings.ReplaceAll(strings.TrimSpace(submitMissing), "{{tool}}", tool)
 }

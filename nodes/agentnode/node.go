@@ -18,12 +18,17 @@ import (
 )
 
 // Node is an agent as a stream node. It goes on behind its committed chunks after a crash or a pause.
-type Node struct{ opts Options }
+type Node struct {
+	opts Options
+	// more looks at what a turn came to. It returns nil when that will do, a further input of the same node, or an error
+	// when a further one has been tried.
+	more func(agentcore.Input, *projector) (*agentcore.Input, error)
+}
 
 var _ workflow.StreamNode[agentcore.Input, outputitems.Chunk, Payload] = Node{}
 
 // New returns an agent node. What is wrong with its options is reported by the first run, before anything is stored.
-func New(opts Options) Node { return Node{opts} }
+func New(opts Options) Node { return Node{opts: opts} }
 
 // Info describes the node.
 func (n Node) Info() workflow.NodeInfo {
@@ -34,7 +39,8 @@ func (n Node) Info() workflow.NodeInfo {
 // turn. A pause and a stop end it without an error row; any other failure adds one.
 func (n Node) Stream(ctx workflow.NodeContext, in agentcore.Input) iter.Seq2[outputitems.Chunk, error] {
 	return func(yield func(outputitems.Chunk, error) bool) {
-		p, err := newProjector(n.opts.key(), ctx.Run().RunID, workflow.Committed[outputitems.Chunk](ctx))
+		run := ctx.Run()
+		p, err := newProjector(n.opts.key(), fmt.Sprintf("%s#%d", run.RunID, run.Visit), workflow.Committed[outputitems.Chunk](ctx))
 		if err != nil {
 			yield(outputitems.Chunk{}, err)
 			return
@@ -87,15 +93,29 @@ func (n Node) turn(ctx workflow.NodeContext, in agentcore.Input, w *writer) (err
 	}
 	turn, cancel := turnContext(ctx)
 	defer cancel()
-	for e, err := range agent.Run(turn, in, host{ctx, n.opts, mode(opts, in)}) {
-		if err != nil {
-			return err
+	say := func(in agentcore.Input) error {
+		for e, err := range agent.Run(turn, in, host{ctx, n.opts, mode(opts, in)}) {
+			if err != nil {
+				return err
+			}
+			if err := w.event(e); err != nil || w.stopped {
+				return err
+			}
 		}
-		if err := w.event(e); err != nil || w.stopped {
-			return err
-		}
+		return nil
 	}
-	return nil
+	if err := say(in); err != nil || w.stopped || n.more == nil {
+		return err
+	}
+	next, err := n.more(in, w.p)
+	if err != nil || next == nil {
+		return err
+	}
+	if err := say(*next); err != nil || w.stopped {
+		return err
+	}
+	_, err = n.more(*next, w.p)
+	return err
 }
 
 func mode(o agentcore.Options, in agentcore.Input) permission.Mode {

@@ -16,7 +16,7 @@ import (
 type projector struct {
 	acc  *outputitems.Accumulator
 	key  string // session key
-	run  string // run id: a second run of the same session makes items of its own
+	run  string // run id and visit: a second run of the same session makes items of its own
 	text string // the text or reasoning item still open
 }
 
