@@ -72,13 +72,15 @@ type Task struct {
 	Phase        string          `json:"phase,omitempty"`
 	Checkpoint   json.RawMessage `json:"checkpoint,omitempty"`
 	On           []TaskID        `json:"on,omitempty"`
-	Policy       string          `json:"policy,omitempty"` // how On settles; "" = allSettled
+	Policy       string          `json:"policy,omitempty"` // how On settles: task.Policy; "" = allSettled
 	Outcome      *Outcome        `json:"outcome,omitempty"`
 	Abort        bool            `json:"abort,omitempty"` // cancellation is requested
 	AbortReason  string          `json:"abortReason,omitempty"`
 	Epoch        int64           `json:"epoch"` // owner that wrote Checkpoint; 0 in a draft is this one
 	Input        json.RawMessage `json:"input,omitempty"`
 	Memos        json.RawMessage `json:"memos,omitempty"`
+	Starts       int             `json:"starts,omitempty"`           // restarts of this step after an owner that died in it
+	Abandon      bool            `json:"abandonOnRestart,omitempty"` // the next owner cancels it
 }
 
 // OutcomeStatus is how a task ended.

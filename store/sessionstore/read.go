@@ -21,7 +21,7 @@ const (
 	selectHead    = entryColumns + `WHERE conversation=? AND head IS NOT NULL AND id<=? ORDER BY id DESC LIMIT 1`
 
 	taskColumns = `SELECT id, conversation, kind, version, owner, background, status, phase, checkpoint, awaits, policy,
-		outcome, abort, abort_reason, epoch, input, memos FROM tasks `
+		outcome, abort, abort_reason, epoch, input, memos, starts, abandon FROM tasks `
 	selectTask = taskColumns + `WHERE id=?`
 
 	submissionColumns = `SELECT id, conversation, request_id, digest, status, payload, entry, answer, reason, detail FROM submissions `

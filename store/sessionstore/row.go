@@ -24,6 +24,13 @@ func text(s string) any {
 	return s
 }
 
+func yes(set bool) any {
+	if !set {
+		return nil
+	}
+	return 1
+}
+
 func blob(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil
@@ -124,7 +131,7 @@ func toTask(r *sqlite.Row) (session.Task, error) {
 		ID: session.TaskID(r.Int64(0)), Conversation: session.ConversationID(r.Int64(1)), Kind: r.Text(2), Version: int(r.Int64(3)),
 		Owner: session.TaskID(r.Int64(4)), Background: r.Bool(5), Status: session.TaskStatus(r.Text(6)), Phase: r.Text(7),
 		Checkpoint: r.Bytes(8), Policy: r.Text(10), Abort: r.Bool(12), AbortReason: r.Text(13), Epoch: r.Int64(14),
-		Input: r.Bytes(15), Memos: r.Bytes(16),
+		Input: r.Bytes(15), Memos: r.Bytes(16), Starts: int(r.Int64(17)), Abandon: r.Bool(18),
 	}
 	if on := r.Bytes(9); on != nil {
 		if err := json.Unmarshal(on, &t.On); err != nil {

@@ -12,12 +12,12 @@ import (
 const (
 	insertConversation = `INSERT INTO conversations VALUES(?,?,?,?)`
 	insertEntry        = `INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?)`
-	putTask            = `INSERT INTO tasks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+	putTask            = `INSERT INTO tasks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET conversation=excluded.conversation, kind=excluded.kind, version=excluded.version,
 		owner=excluded.owner, background=excluded.background, status=excluded.status, phase=excluded.phase,
 		checkpoint=excluded.checkpoint, awaits=excluded.awaits, policy=excluded.policy, outcome=excluded.outcome,
 		abort=excluded.abort, abort_reason=excluded.abort_reason, epoch=excluded.epoch, input=excluded.input,
-		memos=excluded.memos`
+		memos=excluded.memos, starts=excluded.starts, abandon=excluded.abandon`
 	putSubmission = `INSERT INTO submissions VALUES(?,?,?,?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET digest=excluded.digest, status=excluded.status, payload=excluded.payload,
 		entry=excluded.entry, answer=excluded.answer, reason=excluded.reason, detail=excluded.detail
@@ -97,7 +97,7 @@ func writeTask(tx *sqlite.Tx, t *session.Task) error {
 	if err == nil {
 		_, err = tx.Exec(putTask, int64(t.ID), int64(t.Conversation), t.Kind, t.Version, number(t.Owner), t.Background,
 			string(t.Status), text(t.Phase), blob(t.Checkpoint), awaits, text(t.Policy), outcome, t.Abort, text(t.AbortReason),
-			t.Epoch, blob(t.Input), blob(t.Memos))
+			t.Epoch, blob(t.Input), blob(t.Memos), number(int64(t.Starts)), yes(t.Abandon))
 	}
 	if err != nil {
 		return fmt.Errorf("task %d: %w", t.ID, err)

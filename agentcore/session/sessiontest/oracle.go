@@ -142,6 +142,10 @@ func (o *oracle) draft(b *session.Batch) {
 		}
 		task := session.Task{ID: id, Conversation: pick(o, o.conversations), Kind: "app.job", Checkpoint: o.maybe(), Memos: o.maybe(),
 			Status: pick(o, []session.TaskStatus{session.TaskPending, session.TaskWaiting, session.TaskCompleting, session.TaskTerminal})}
+		task.Abandon = o.chance(30)
+		if o.chance(30) {
+			task.Starts = 1
+		}
 		if o.chance(40) {
 			task.Owner = pick(o, o.tasks)
 		}

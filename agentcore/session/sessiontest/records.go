@@ -38,7 +38,8 @@ func (s *subject) full() session.Batch {
 		},
 		Tasks: []session.Task{
 			{ID: owner, Conversation: session.Root, Kind: "app.job", Version: 3, Status: session.TaskWaiting, Phase: "await",
-				Checkpoint: raw(`{"phase":"await"}`), On: []session.TaskID{child}, Policy: "failFast", Epoch: 1, Input: raw(`"in"`), Memos: raw(`{"k":1}`)},
+				Checkpoint: raw(`{"phase":"await"}`), On: []session.TaskID{child}, Policy: "failFast", Epoch: 1, Input: raw(`"in"`), Memos: raw(`{"k":1}`),
+				Starts: 2, Abandon: true},
 			{ID: child, Conversation: conversation, Kind: "app.job", Version: 1, Owner: owner, Background: true, Status: session.TaskTerminal,
 				Outcome: &session.Outcome{Status: session.Failed, Result: raw(`{"r":2}`), Error: "broke", Reason: "because"}, Abort: true,
 				AbortReason: "stop", Epoch: 1},
