@@ -77,6 +77,14 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 	calls := checkCalls(m, setup.Tools)
 	asks := h.currentHost() != nil
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		open, err := h.inputsOf(tx, g)
+		if err != nil {
+			return nil, err
+		}
+		queue, err := h.queue(tx)
+		if err != nil {
+			return nil, err
+		}
 		if err := h.appendAnswer(tx, g, st, m, ""); err != nil {
 			return nil, err
 		}
@@ -102,10 +110,11 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 				Status: session.TaskPending, Phase: phase, Input: mustJSON(in), Checkpoint: mustJSON(toolState{c.args, string(c.tool.Replay())})}))
 		}
 		if len(on) == 0 {
-			h.generate(tx, genState{Submission: g.Submission, Cutoff: last}, phaseRequest)
-			return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, nil
+			return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.boundTurn(tx, g, open, queue, last)
 		}
-		return task.Wait{On: on, Phase: phaseTools, Checkpoint: mustJSON(genState{Submission: g.Submission, Cutoff: last, Entry: g.Entry})}, nil
+		wait := g.after(last)
+		wait.Entry = g.Entry
+		return task.Wait{On: on, Phase: phaseTools, Checkpoint: mustJSON(wait)}, nil
 	})
 	if err == nil {
 		pointRound.Hit()
@@ -234,9 +243,6 @@ func (h *Harness) settleCall(ctx context.Context, inv *task.Invocation, in toolI
 		if err != nil {
 			return nil, err
 		}
-		if err := outputs.Retire(tx, outputs.At(int64(inv.Task().ID), "")); err != nil {
-			return nil, err
-		}
 		entry := h.appendResult(tx, in, r, code, inv.Task().ID, d)
 		if !inv.Recovered() || code != "" {
 			tx.Sync()
@@ -287,11 +293,18 @@ func (h *Harness) roundEnd(tx *session.Tx, self session.Task, terminate bool) (f
 			return h.endByTool(tx, gen, g)
 		}
 	}
+	open, err := h.inputsOf(tx, g)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := h.queue(tx)
+	if err != nil {
+		return nil, err
+	}
 	return func(tx *session.Tx, last session.EntryID) error {
-		h.generate(tx, genState{Submission: g.Submission, Cutoff: last}, phaseRequest)
 		gen.Checkpoint = nil
 		tx.PutTask(task.After(gen, task.Settle{Outcome: session.Outcome{Status: session.Completed}}, false))
-		return nil
+		return h.boundTurn(tx, g, open, queue, last)
 	}, nil
 }
 
@@ -312,19 +325,19 @@ func (h *Harness) allTerminate(tx *session.Tx, gen, self session.TaskID) (bool, 
 
 // endByTool ends the turn with the assistant message that made the calls as its answer.
 func (h *Harness) endByTool(tx *session.Tx, gen session.Task, g genState) (func(*session.Tx, session.EntryID) error, error) {
-	sub, err := tx.Submission(g.Submission)
+	open, err := h.inputsOf(tx, g)
 	if err != nil {
 		return nil, err
 	}
-	queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+	queue, err := h.queue(tx)
 	if err != nil {
 		return nil, err
 	}
 	return func(tx *session.Tx, _ session.EntryID) error {
-		h.settle(tx, sub, session.SubmissionAnswered, g.Entry, "", "")
+		h.settleAll(tx, open, session.SubmissionAnswered, g.Entry, "", "")
 		tx.Sync()
 		tx.PutTask(task.After(gen, task.Settle{Outcome: session.Outcome{Status: session.Completed}}, false))
-		return h.placeNext(tx, queued)
+		return h.placeFrom(tx, queue, atEnd)
 	}, nil
 }
 
@@ -339,8 +352,15 @@ func (h *Harness) tools(ctx context.Context, inv *task.Invocation) error {
 		if err != nil {
 			return nil, err
 		}
-		h.generate(tx, genState{Submission: g.Submission, Cutoff: entries[0].ID}, phaseRequest)
-		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, nil
+		open, err := h.inputsOf(tx, g)
+		if err != nil {
+			return nil, err
+		}
+		queue, err := h.queue(tx)
+		if err != nil {
+			return nil, err
+		}
+		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.boundTurn(tx, g, open, queue, entries[0].ID)
 	})
 	return err
 }
@@ -352,9 +372,6 @@ func (h *Harness) abortTool(ctx context.Context, inv *task.Invocation) error {
 		return err
 	}
 	_, err = inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		if err := outputs.Retire(tx, outputs.At(int64(inv.Task().ID), "")); err != nil {
-			return nil, err
-		}
 		h.appendResult(tx, in, tool.Fail("This call was stopped by the user before it finished."), codeAborted, inv.Task().ID, 0)
 		return task.Settle{Outcome: session.Outcome{Status: session.Aborted, Reason: inv.Task().AbortReason}}, nil
 	})
@@ -365,9 +382,6 @@ func (h *Harness) abortTool(ctx context.Context, inv *task.Invocation) error {
 func (h *Harness) faultTool(tx *session.Tx, t session.Task, o session.Outcome) error {
 	var in toolInput
 	if err := json.Unmarshal(t.Input, &in); err != nil {
-		return err
-	}
-	if err := outputs.Retire(tx, outputs.At(int64(t.ID), "")); err != nil {
 		return err
 	}
 	h.appendResult(tx, in, tool.Fail(clip("The call failed inside the host: "+o.Error)), codeToolError, t.ID, 0)

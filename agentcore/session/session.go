@@ -22,8 +22,11 @@ type Session struct {
 	live    map[TaskID]Task // every task that is not terminal
 	owned   map[TaskID]int  // live ordinary tasks by owner; no zeros
 	docs    map[Address]document
-	broken  error // why nothing works any more: closed, poisoned, stale
-	watch   []func(Commit)
+	// taskDocs are the documents of live tasks, by address; a task in unread may have more, from before this owner.
+	taskDocs map[TaskID]map[Address]DocumentID
+	unread   map[TaskID]bool
+	broken   error // why nothing works any more: closed, poisoned, stale
+	watch    []func(Commit)
 
 	closeOnce sync.Once
 	closeErr  error
@@ -57,12 +60,15 @@ func Open(ctx context.Context, storage Storage) (*Session, error) {
 	}
 	state.NextID = max(state.NextID, firstID)
 	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state,
-		live: map[TaskID]Task{}, owned: map[TaskID]int{}, docs: map[Address]document{}}
+		live: map[TaskID]Task{}, owned: map[TaskID]int{}, docs: map[Address]document{}, taskDocs: map[TaskID]map[Address]DocumentID{}, unread: map[TaskID]bool{}}
 	tasks, err := storage.Tasks(TaskQuery{Live: true})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load live tasks: %w", err), storage.Close())
 	}
 	s.adoptTasks(tasks)
+	for _, t := range tasks {
+		s.unread[t.ID] = true
+	}
 	return s, nil
 }
 
@@ -168,6 +174,7 @@ func (s *Session) leave() { <-s.line }
 func (s *Session) adopt(tx *Tx) {
 	s.state.Seq, s.state.NextID = tx.batch.Seq, tx.batch.NextID
 	s.adoptTasks(tx.batch.Tasks)
+	s.adoptTaskDocuments(&tx.batch)
 	tx.keep()
 	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published}
 	for _, f := range s.watch {

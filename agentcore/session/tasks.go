@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -239,4 +240,81 @@ func (g *taskGraph) next(id TaskID, list []TaskID) []TaskID {
 		}
 	}
 	return append(list, g.all[id]...)
+}
+
+// retireTaskDocuments ends the documents of every task that this draft makes terminal, and refuses a new document of a task
+// that is not live. Source: durable kernel 1.5.
+func (tx *Tx) retireTaskDocuments() error {
+	for _, t := range tx.batch.Tasks {
+		if t.Status != TaskTerminal {
+			continue
+		}
+		left, err := tx.taskDocuments(t.ID)
+		if err != nil {
+			return err
+		}
+		for _, a := range slices.SortedFunc(maps.Keys(left), func(a, b Address) int { return int(left[a] - left[b]) }) {
+			tx.draft(DocumentWrite{ID: left[a], Address: a, Retire: true}, nil)
+		}
+	}
+	for _, w := range tx.batch.Documents {
+		if !w.Create || w.Address.Scope != ScopeTask {
+			continue
+		}
+		if _, known := tx.candidate(TaskID(w.Address.Owner)); !known {
+			return fmt.Errorf("document %s of task %d: %w", w.Address.Kind, w.Address.Owner, ErrTerminal)
+		}
+	}
+	return nil
+}
+
+// taskDocuments returns the live documents of a live task as the draft leaves them.
+func (tx *Tx) taskDocuments(id TaskID) (map[Address]DocumentID, error) {
+	left := map[Address]DocumentID{}
+	if tx.s.unread[id] {
+		stored, err := tx.s.storage.Documents(ScopeTask, int64(id), 0)
+		if err != nil {
+			return nil, fmt.Errorf("documents of task %d: %w", id, err)
+		}
+		for _, doc := range stored {
+			left[doc.Address] = doc.ID
+		}
+	} else {
+		maps.Copy(left, tx.s.taskDocs[id])
+	}
+	for _, w := range tx.batch.Documents {
+		follow(left, w, id)
+	}
+	return left, nil
+}
+
+// follow brings the documents of a task up to a write.
+func follow(left map[Address]DocumentID, w DocumentWrite, id TaskID) {
+	switch {
+	case w.Address.Scope != ScopeTask || w.Address.Owner != int64(id):
+	case w.Create:
+		left[w.Address] = w.ID
+	case w.Retire:
+		delete(left, w.Address)
+	}
+}
+
+// adoptTaskDocuments takes the committed documents of live tasks over and forgets those of tasks that are over.
+func (s *Session) adoptTaskDocuments(b *Batch) {
+	for _, w := range b.Documents {
+		if w.Address.Scope != ScopeTask || !w.Create && !w.Retire {
+			continue
+		}
+		id := TaskID(w.Address.Owner)
+		if s.taskDocs[id] == nil {
+			s.taskDocs[id] = map[Address]DocumentID{}
+		}
+		follow(s.taskDocs[id], w, id)
+	}
+	for _, t := range b.Tasks {
+		if t.Status == TaskTerminal {
+			delete(s.taskDocs, t.ID)
+			delete(s.unread, t.ID)
+		}
+	}
 }

@@ -26,6 +26,7 @@ type Tx struct {
 	closed    bool
 	err       error // first misuse; fails the commit
 	published []any
+	frozen    []Address // documents, without keys, that forks copied as they are; they must not change in this commit
 }
 
 // Sync makes this commit survive a power loss, with everything committed before it. It is no write by itself.
@@ -180,7 +181,10 @@ func (tx *Tx) run(fn func(*Tx) error) (err error) {
 		err = tx.err
 	}
 	if err == nil {
-		err = tx.checkTasks()
+		err = tx.retireTaskDocuments()
+	}
+	if err == nil {
+		err = errors.Join(tx.checkTasks(), tx.checkForks())
 	}
 	whole = err == nil
 	return err
@@ -225,8 +229,22 @@ func (tx *Tx) misuse(err error) error {
 
 func (tx *Tx) checkJSON(what string, values ...json.RawMessage) {
 	for _, v := range values {
-		if v != nil && !json.Valid(v) {
-			_ = tx.misuse(fmt.Errorf("session: %s holds invalid JSON", what)) // told at the commit
+		if v == nil {
+			continue
+		}
+		if err := checkValue(v); err != nil {
+			_ = tx.misuse(fmt.Errorf("session: %s: %w", what, err)) // told at the commit
 		}
 	}
+}
+
+// ErrInvalidJSON reports text that is not one strict JSON value.
+var ErrInvalidJSON = errors.New("session: invalid JSON")
+
+// checkValue refuses text that is not one JSON value.
+func checkValue(raw json.RawMessage) error {
+	if !json.Valid(raw) {
+		return ErrInvalidJSON
+	}
+	return nil
 }
