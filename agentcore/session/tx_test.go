@@ -41,6 +41,8 @@ func wantDead(t *testing.T, tx *session.Tx) {
 		"Put":                 func() { _ = counter.Put(tx, at, counts{}) },
 		"Patch":               func() { _ = counter.Patch(tx, at, session.Op{}) },
 		"Retire":              func() { _ = counter.Retire(tx, at) },
+		"GetAt":               func() { _, _ = agent.GetAt(tx, agent.At(1, ""), 1) },
+		"Fork":                func() { _, _ = tx.Fork(1, 1) },
 	}
 	for name, call := range calls {
 		func() {
