@@ -161,15 +161,16 @@ func (p *Provider) stream(parent context.Context, req llm.Request, yield func(ll
 		} else {
 			err = d.event(ev)
 		}
-		if left, stop := p.hand(parent, d, yield); left || stop != nil {
+		left, stop := p.hand(parent, d, yield)
+		if d.finished && err == nil && stop == nil { // whoever leaves with the last event too keeps the connection alive
+			drain(ctx, cancel, resp.Body)
+			return nil
+		}
+		if left || stop != nil {
 			return stop
 		}
 		if err != nil {
 			return p.hide(err)
-		}
-		if d.finished {
-			drain(ctx, cancel, resp.Body)
-			return nil
 		}
 	}
 }
