@@ -27,6 +27,9 @@ func (b *Batch) Check() error {
 		if err := b.checkID("task", int64(t.ID)); err != nil {
 			return err
 		}
+		if t.Owner >= t.ID {
+			return fmt.Errorf("task %d: its owner %d was not there before it", t.ID, t.Owner)
+		}
 	}
 	for _, s := range b.Submissions {
 		if err := b.checkID("submission", int64(s.ID)); err != nil {

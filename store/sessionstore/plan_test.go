@@ -15,7 +15,8 @@ import (
 func TestEveryQueryIsServedByAnIndex(t *testing.T) {
 	o := acquired(t, filepath.Join(t.TempDir(), "x.db"))
 	live, _ := taskQuery(session.TaskQuery{Live: true})
-	ofConversation, _ := taskQuery(session.TaskQuery{Conversation: 1, Limit: 1})
+	ofRoot, _ := taskQuery(session.TaskQuery{Conversation: 1, Limit: 1})
+	ofConversation, _ := taskQuery(session.TaskQuery{Conversation: 2, Limit: 1})
 	liveOf, _ := taskQuery(session.TaskQuery{Conversation: 1, Live: true})
 	ofOwner, _ := taskQuery(session.TaskQuery{Owner: 1})
 	const sorted = "USE TEMP B-TREE FOR ORDER BY"
@@ -26,13 +27,15 @@ func TestEveryQueryIsServedByAnIndex(t *testing.T) {
 		{selectConversation, []string{"SEARCH conversations USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{selectConversations, []string{"SCAN conversations"}}, // all of them, in key order
 		{selectEntry, []string{"SEARCH entries USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{selectRoot, []string{"SEARCH entries USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"}},
 		{selectEntries, []string{"SEARCH entries USING INDEX entries_conversation (conversation=? AND rowid>? AND rowid<?)"}},
 		{selectHead, []string{"SEARCH entries USING INDEX entries_head (conversation=? AND rowid<?)"}},
 		{selectTask, []string{"SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{live, []string{"SCAN tasks USING INDEX tasks_live", sorted}}, // the partial index holds live tasks only
+		{ofRoot, []string{"SCAN tasks"}}, // nearly all of them are the main conversation's, in key order
 		{ofConversation, []string{"SEARCH tasks USING INDEX tasks_conversation (conversation=?)"}},
 		{liveOf, []string{"SEARCH tasks USING INDEX tasks_live (conversation=?)"}},
-		{ofOwner, []string{"SEARCH tasks USING INDEX tasks_owner (owner=?)"}},
+		{ofOwner, []string{"SEARCH tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
 		{selectSubmission, []string{"SEARCH submissions USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{selectByRequest, []string{"SEARCH submissions USING INDEX submissions_request (conversation=? AND request_id=?)"}},
 		{selectSubmissions, []string{"SEARCH submissions USING INDEX submissions_status (conversation=?)", sorted}},

@@ -17,7 +17,8 @@ const (
 
 	entryColumns  = `SELECT id, conversation, seq, kind, model, data, head, edits, by_task FROM entries `
 	selectEntry   = entryColumns + `WHERE id=?`
-	selectEntries = entryColumns + `WHERE conversation=? AND id>=? AND id<=? ORDER BY id DESC LIMIT ?`
+	selectRoot    = entryColumns + `WHERE conversation=1 AND id>=? AND id<=? ORDER BY id DESC LIMIT ?`
+	selectEntries = entryColumns + `WHERE conversation=? AND conversation<>1 AND id>=? AND id<=? ORDER BY id DESC LIMIT ?`
 	selectHead    = entryColumns + `WHERE conversation=? AND head IS NOT NULL AND id<=? ORDER BY id DESC LIMIT 1`
 
 	taskColumns = `SELECT id, conversation, kind, version, owner, background, status, phase, checkpoint, awaits, policy,
@@ -100,7 +101,11 @@ func (s *Store) Entries(q session.EntryQuery) ([]session.Entry, error) {
 		if q.Limit > 0 {
 			limit = q.Limit - len(all)
 		}
-		level, err := list(s, fmt.Sprintf("entries of conversation %d", c), selectEntries, []any{int64(c), int64(q.From), most, limit}, toEntry)
+		sql, args := selectRoot, []any{int64(q.From), most, limit}
+		if c != session.Root {
+			sql, args = selectEntries, []any{int64(c), int64(q.From), most, limit}
+		}
+		level, err := list(s, fmt.Sprintf("entries of conversation %d", c), sql, args, toEntry)
 		all = append(all, level...)
 		return (q.Limit <= 0 || len(all) < q.Limit), err
 	})
@@ -176,9 +181,12 @@ func taskQuery(q session.TaskQuery) (string, []any) {
 	sql += `WHERE true`
 	if q.Conversation != 0 {
 		sql, args = sql+` AND conversation=?`, append(args, int64(q.Conversation))
+		if !q.Live && q.Conversation != session.Root {
+			sql += ` AND conversation<>1`
+		}
 	}
-	if q.Owner != 0 {
-		sql, args = sql+` AND owner=?`, append(args, int64(q.Owner))
+	if q.Owner != 0 { // a task is created under one that exists: its id is greater
+		sql, args = sql+` AND owner=? AND id>?`, append(args, int64(q.Owner), int64(q.Owner))
 	}
 	if q.Live {
 		sql += ` AND status<>'terminal'`

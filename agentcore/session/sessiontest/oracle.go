@@ -146,8 +146,8 @@ func (o *oracle) draft(b *session.Batch) {
 		if o.chance(30) {
 			task.Starts = 1
 		}
-		if o.chance(40) {
-			task.Owner = pick(o, o.tasks)
+		if owner := pick(o, o.tasks); owner < id && o.chance(40) {
+			task.Owner = owner
 		}
 		if task.Status == session.TaskTerminal {
 			task.Outcome = &session.Outcome{Status: session.Completed, Result: o.maybe()}
