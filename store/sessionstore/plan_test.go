@@ -32,7 +32,7 @@ func TestEveryQueryIsServedByAnIndex(t *testing.T) {
 		{selectHead, []string{"SEARCH entries USING INDEX entries_head (conversation=? AND rowid<?)"}},
 		{selectTask, []string{"SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{live, []string{"SCAN tasks USING INDEX tasks_live", sorted}}, // the partial index holds live tasks only
-		{ofRoot, []string{"SCAN tasks"}}, // nearly all of them are the main conversation's, in key order
+		{ofRoot, []string{"SCAN tasks"}},                              // nearly all of them are the main conversation's, in key order
 		{ofConversation, []string{"SEARCH tasks USING INDEX tasks_conversation (conversation=?)"}},
 		{liveOf, []string{"SEARCH tasks USING INDEX tasks_live (conversation=?)"}},
 		{ofOwner, []string{"SEARCH tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
