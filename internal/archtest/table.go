@@ -18,8 +18,8 @@ const (
 var Levels = [][]string{
 	0: {
 		"agentcore/fault",
-		"internal/archtest", "internal/faultpoint", "internal/ids", "internal/sse",
-		"internal/strictjson", "tools/promises",
+		"internal/archtest", "internal/disk", "internal/faultpoint", "internal/ids", "internal/sse",
+		"internal/specscript", "internal/strictjson", "tools/promises",
 	},
 	1: {"agentcore/env", "agentcore/prompt", "outputitems"},
 	2: {
@@ -28,7 +28,8 @@ var Levels = [][]string{
 	},
 	3: {
 		"agentcore/llm/openaicompletions", "agentcore/permission",
-		"agentcore/session/sessiontest", "agentcore/tokens", "agentcore/tool", "store/sqlite", "workflow",
+		"agentcore/session/sessiontest", "agentcore/tokens", "agentcore/tool", "store/sqlite",
+		"store/sqlite/disktest", "workflow",
 	},
 	4: {
 		"agentcore/llm/scripted", "agentcore/task", "agentcore/tool/builtin",

@@ -1,12 +1,15 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/workflowd/workflowd/internal/disk"
 )
 
 // Session files hold what people wrote: their owner alone reads them.
@@ -19,23 +22,30 @@ const (
 const unfinishedSuffix = ".new"
 
 // newborn is a database file whose own bytes, and whose directories, were never synced. The write-ahead log of a synced
-// commit is worth nothing without them, so the first synced commit syncs them before. The open file is kept until the
-// connection is closed: closing any descriptor of the file would drop SQLite's own locks on it (POSIX rules).
+// commit is worth nothing without them, so the first synced commit syncs them before; so does whatever moves the log into
+// the file. Until then the file has a second name, path + unfinishedSuffix, by which an Open after a crash knows that it
+// may be torn. The open file is kept until the connection is closed: closing any descriptor of the file would drop
+// SQLite's own locks on it (POSIX rules).
 type newborn struct {
-	file   *os.File
-	dirs   []string // whose new entries are not synced
-	synced bool
+	path    string
+	file    *os.File
+	dirs    []string // whose new entries are not synced
+	synced  bool
+	commits int // since Open
 }
 
 func (n *newborn) sync() error {
 	if n.synced {
 		return nil
 	}
-	if err := n.file.Sync(); err != nil {
+	if err := disk.SyncFile(n.file, n.path); err != nil {
 		return err
 	}
-	for _, dir := range n.dirs {
-		if err := syncFile(dir); err != nil {
+	if err := disk.Delete(n.path + unfinishedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range n.dirs { // its own is among them: the second name is gone for good before anything changes the file
+		if err := disk.SyncNames(dir); err != nil {
 			return err
 		}
 	}
@@ -45,57 +55,157 @@ func (n *newborn) sync() error {
 
 func (n *newborn) close() error { return n.file.Close() }
 
-// create writes a new database at path, whole or not at all, from the schema's template. The caller holds the owner lock.
-func create(path string, dirs []string, o Options) (_ *newborn, err error) {
+// pageSize is of a new file. An error when SQLite has no such pages.
+func (o Options) pageSize() (int, error) {
 	size := o.PageSize
 	if size == 0 {
 		size = DefaultPageSize
 	}
 	if size < 512 || size > 65536 || size&(size-1) != 0 {
-		return nil, fmt.Errorf("page size %d: want a power of two from 512 to 65536", size)
+		return 0, fmt.Errorf("page size %d: want a power of two from 512 to 65536", size)
+	}
+	return size, nil
+}
+
+// template returns the bytes of a new file.
+func (o Options) template() ([]byte, error) {
+	size, err := o.pageSize()
+	if err != nil {
+		return nil, err
 	}
 	schema := o.Schema
 	if schema == nil {
 		schema = &Schema{templates: map[int][]byte{}}
 	}
-	bytes, err := schema.template(size)
+	return schema.template(size)
+}
+
+// create writes a new database at path, whole or not at all, from the schema's template. The caller holds the owner lock.
+func create(path string, dirs []string, o Options) (_ *newborn, err error) {
+	content, err := o.template()
 	if err != nil {
 		return nil, err
 	}
 	// A log of an earlier file of this name must not be replayed into the new one.
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, classify(path+suffix, err)
+	unfinished := path + unfinishedSuffix
+	for _, name := range []string{path + "-wal", path + "-shm", unfinished, path} {
+		if err := disk.Delete(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, classify(name, err)
 		}
 	}
-	unfinished := path + unfinishedSuffix
-	f, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, filePerm)
+	f, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
 		return nil, classify(unfinished, err)
 	}
-	n := &newborn{file: f, dirs: append(dirs, filepath.Dir(path))}
+	n := &newborn{path: path, file: f, dirs: append(dirs, filepath.Dir(path))}
 	defer func() {
 		if err != nil {
-			err = errors.Join(classify(unfinished, err), f.Close())
+			err = errors.Join(classify(unfinished, err), n.file.Close())
 		}
 	}()
-	if _, err := f.Write(bytes); err != nil {
+	if err := disk.Fill(f, content); err != nil {
 		return nil, err
 	}
-	if runtime.GOOS == "windows" { // an open file cannot be renamed there, and has no POSIX locks to lose
-		if err := n.sync(); err != nil {
-			return nil, err
-		}
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
-		if err := os.Rename(unfinished, path); err != nil {
-			return nil, err
-		}
-		n.file, err = os.Open(path)
-		return n, err
+	if runtime.GOOS != "windows" && disk.Name(unfinished, path) == nil {
+		return n, nil
 	}
-	return n, os.Rename(unfinished, path)
+	// Without second names (FAT, some network shares) the file is synced before it gets its only one. Windows renames no
+	// open file, and has no POSIX locks to lose.
+	if err := disk.SyncFile(f, unfinished); err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if err := disk.Move(unfinished, path); err != nil {
+		return nil, err
+	}
+	if n.file, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	return n, n.sync()
+}
+
+// adopt looks at a file that an Open before us made and never synced: its second name is still there. A torn one, which
+// never had a synced commit, is reported to be made anew; a whole one is synced.
+func adopt(path string, first fs.FileInfo, o Options) (torn bool, err error) {
+	unfinished := path + unfinishedSuffix
+	second, err := os.Lstat(unfinished)
+	if errors.Is(err, fs.ErrNotExist) {
+		return first.Size() == 0, refuseEmpty(path, first, o)
+	}
+	if err != nil {
+		return false, err
+	}
+	if !os.SameFile(first, second) { // left over from a creation that did not end
+		return false, disk.Delete(unfinished)
+	}
+	content, err := o.template()
+	if err != nil {
+		return false, err
+	}
+	file, err := os.ReadFile(path)
+	if err != nil || tornFrom(content, file) {
+		return err == nil, err
+	}
+	if err := disk.SyncPath(path); err != nil {
+		return false, err
+	}
+	if err := disk.Delete(unfinished); err != nil {
+		return false, err
+	}
+	return false, syncAbove(path)
+}
+
+// refuseEmpty refuses an empty file that holds, or should hold, something: one that must exist, one with a log. Any other
+// is a new database.
+func refuseEmpty(path string, file fs.FileInfo, o Options) error {
+	if file.Size() > 0 {
+		return nil
+	}
+	if o.MustOpen {
+		return fmt.Errorf("%w: the file is empty", ErrNotDatabase)
+	}
+	switch log, err := os.Stat(path + "-wal"); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case log.Size() > 0:
+		return fmt.Errorf("%w: the file is empty and its log is not", ErrNotDatabase)
+	}
+	return nil
+}
+
+// tornFrom reports whether file is what a power loss left of a template: a part of its sectors and nothing else. A file
+// that was in use, or that another version of the schema made, is not.
+func tornFrom(template, file []byte) bool {
+	if len(file) > len(template) || bytes.Equal(file, template) {
+		return false
+	}
+	for at := 0; at < len(file); at += sector {
+		part := file[at:min(at+sector, len(file))]
+		if !bytes.HasPrefix(template[at:], part) && len(bytes.Trim(part, "\x00")) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// syncAbove syncs the directories above path as far up as this process may have made one: not above one that it may not
+// write.
+func syncAbove(path string) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if err := disk.SyncNames(dir); err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				return nil
+			}
+			return err
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 // makeParents creates the directories above path and returns those that got a new entry by it, to be synced.
@@ -125,17 +235,4 @@ func makeParents(path string) ([]string, error) {
 		return nil, fmt.Errorf("create directory: %w", classify(dir, err))
 	}
 	return missing, nil
-}
-
-// syncFile syncs a file or, where the system can do that, a directory.
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if err != nil && runtime.GOOS == "windows" {
-		err = nil // directories cannot be synced there
-	}
-	return errors.Join(err, f.Close())
 }

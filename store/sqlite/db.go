@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/workflowd/workflowd/internal/disk"
 	"github.com/workflowd/workflowd/internal/faultpoint"
 )
 
@@ -52,13 +53,16 @@ const (
 	normal    level = iota // nothing, except the header of a log that starts anew
 	full                   // the log
 	headerOff              // not even the header: see begin
+	young                  // as normal, and the log stays: see newborn
 )
 
-// levelScript switches to a level. Without any syncing there must be no checkpoint either.
+// levelScript switches to a level. Without any syncing there must be no checkpoint either, nor into a file that was never
+// synced itself.
 var levelScript = [...]string{
 	normal:    fmt.Sprintf("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
 	full:      fmt.Sprintf("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
 	headerOff: "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0",
+	young:     "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0",
 }
 
 // Open takes the owner lock of path (its directory is created), creates the file from the schema's template when there is
@@ -91,19 +95,24 @@ func Open(path string, o Options) (_ *DB, err error) {
 	} else if db.lock.path != full {
 		return nil, fmt.Errorf("the lock given is for %q", db.lock.path)
 	}
+	torn := false
 	switch info, statErr := os.Stat(full); {
 	case errors.Is(statErr, fs.ErrNotExist) && !o.MustOpen:
-		if db.fresh, err = create(full, made, o); err != nil {
-			return nil, err
-		}
+		torn = true
 	case statErr != nil:
 		return nil, classify(full, statErr)
 	case info.IsDir():
 		return nil, fmt.Errorf("%w: it is a directory", ErrNotDatabase)
-	case info.Size() == 0 && o.MustOpen:
-		return nil, fmt.Errorf("%w: the file is empty", ErrNotDatabase)
-	case info.Size() == 0: // what a power loss leaves of a file that never had a synced commit
-		if db.fresh, err = create(full, made, o); err != nil {
+	default:
+		if torn, err = adopt(full, info, o); err != nil {
+			return nil, classify(full, err)
+		}
+	}
+	if torn {
+		if o.MustOpen {
+			return nil, fmt.Errorf("%w: a power loss took it before anything in it was synced", fs.ErrNotExist)
+		}
+		if db.fresh, err = create(full, append(made, db.lock.made...), o); err != nil {
 			return nil, err
 		}
 	}
@@ -167,17 +176,19 @@ func (db *DB) begin(d Durability) error {
 		// which an old header on the disk would bring back. An empty log holds none: there the sync only costs time, and
 		// the next sync of the log covers the header.
 		want = headerOff
+	case db.fresh != nil && !db.fresh.synced && db.fresh.commits < newbornCommits:
+		want = young
+	}
+	if db.fresh != nil && (want == normal || want == full) {
+		if err := db.fresh.sync(); err != nil {
+			return classify(db.path, err)
+		}
 	}
 	if want != db.level {
 		if err := db.conn.script(levelScript[want]); err != nil {
 			return err
 		}
 		db.level = want
-	}
-	if d == Synced && db.fresh != nil {
-		if err := db.fresh.sync(); err != nil {
-			return classify(db.path, err)
-		}
 	}
 	_, err := db.conn.exec("BEGIN IMMEDIATE", nil)
 	return err
@@ -193,6 +204,9 @@ func (db *DB) commit() error {
 	}
 	afterCommit.Hit()
 	db.emptyLog = false
+	if db.fresh != nil {
+		db.fresh.commits++
+	}
 	return nil
 }
 
@@ -213,6 +227,11 @@ func (db *DB) Checkpoint() error {
 	if db.conn == nil {
 		return ErrClosed
 	}
+	if db.fresh != nil {
+		if err := db.fresh.sync(); err != nil {
+			return classify(db.path, err)
+		}
+	}
 	return db.conn.query("PRAGMA wal_checkpoint(TRUNCATE)", nil, func(*Row) error { return nil })
 }
 
@@ -232,10 +251,10 @@ func (db *DB) CopyTo(path string) error {
 	if _, err := db.conn.exec("VACUUM INTO ?", []any{full}); err != nil {
 		return fmt.Errorf("copy to %q: %w", path, classify(full, err))
 	}
-	if err := syncFile(full); err != nil {
+	if err := disk.SyncPath(full); err != nil {
 		return fmt.Errorf("copy to %q: %w", path, err)
 	}
-	return syncFile(filepath.Dir(full))
+	return disk.SyncNames(filepath.Dir(full))
 }
 
 // Close moves the write-ahead log into the file, closes it and gives the owner lock back. A second Close does nothing.
@@ -253,6 +272,11 @@ func (db *DB) Close() error {
 // settle closes the connection. The last connection of a file empties its log; when readers are left, which keep SQLite
 // from doing that, it is truncated here.
 func (db *DB) settle() error {
+	if db.fresh != nil {
+		if err := db.fresh.sync(); err != nil {
+			return classify(db.path, err)
+		}
+	}
 	if db.level == headerOff {
 		if err := db.conn.script(levelScript[normal]); err != nil {
 			return err

@@ -13,6 +13,11 @@ const (
 	// checkpointPages is how long the write-ahead log grows before a commit moves it into the file. Pages. Source: SQLite's
 	// own default.
 	checkpointPages = 1000
+	// newbornCommits is after how many fast commits a new file is synced so that its log can be moved into it. Until then
+	// the log only grows: it bounds that.
+	newbornCommits = 64
+	// sector is the least that a disk writes whole. Bytes.
+	sector = 512
 	// windowsPlainPath is the longest path Windows takes without the \\?\ prefix: 260 minus room for an 8.3 name, which
 	// also leaves room for the -wal, -shm and .lock suffixes. Bytes.
 	windowsPlainPath = 248

@@ -27,6 +27,7 @@ type Holder struct {
 type Lock struct {
 	path  string // of the database
 	flock *flock.Flock
+	made  []string // directories whose new entries are not synced
 }
 
 // LockOwner takes the ownership of the database at path, which need not exist; its directory is created. It does not
@@ -36,10 +37,15 @@ func LockOwner(path string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := makeParents(path); err != nil {
+	made, err := makeParents(path)
+	if err != nil {
 		return nil, err
 	}
-	return lockResolved(path)
+	l, err := lockResolved(path)
+	if err == nil {
+		l.made = made
+	}
+	return l, err
 }
 
 func lockResolved(path string) (*Lock, error) {

@@ -97,7 +97,7 @@ func TestOneSyncedMemberMakesTheSharedCommitSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []level{normal, full, full}; !cmp.Equal(during, want) {
+	if want := []level{young, full, full}; !cmp.Equal(during, want) {
 		t.Fatalf("got %v, want %v", during, want)
 	}
 }
