@@ -274,6 +274,7 @@ func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
 	}
 	p := newProgress(j.a.IO, j.def.Graph(), j.f.output)
 	p.begin(run, j.scratch != nil && run.LastSeq > 1)
+	var waits error // for a person who is not here: the command ends once nothing else moves
 	for event, err := range engine.Events(ctx, run.ID, 0) {
 		if err != nil {
 			return j.left(ctx, engine, run.ID, err)
@@ -281,9 +282,17 @@ func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
 		if err := p.show(event); err != nil {
 			return err
 		}
-		if event.Kind == runlog.RequestOpened {
-			if err := j.decide(ctx, engine, event); err != nil {
+		switch event.Kind {
+		case runlog.RequestOpened:
+			err := j.decide(ctx, engine, event)
+			if fault.Is(err, fault.UserInputRequired) {
+				waits = errors.Join(waits, err)
+			} else if err != nil {
 				return j.left(ctx, engine, run.ID, err)
+			}
+		case runlog.RunWaiting:
+			if waits != nil {
+				return waits
 			}
 		}
 	}

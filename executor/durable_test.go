@@ -162,7 +162,7 @@ func TestAnAnswerReachesARunThatNobodyHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		blocked := until(t, attach[string](t, e, run.ID()), runlog.RunBlocked, 1)
-		if !strings.Contains(string(blocked.Data), "workflowd cancel "+string(run.ID())) {
+		if !strings.Contains(string(blocked.Data), "workflowd runs cancel "+string(run.ID())) {
 			t.Errorf("the reason names no command: %s", blocked.Data)
 		}
 		register(t, e, asking())

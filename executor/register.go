@@ -319,7 +319,7 @@ func recordedPaths(nodes []runlog.Node) []string {
 
 // whyBlocked says why a run cannot advance and which command resolves it.
 func (e *Engine) whyBlocked(r *runlog.Run) string {
-	resolve := fmt.Sprintf("register it again, or end the run with: workflowd cancel %s", r.ID)
+	resolve := fmt.Sprintf("register it again, or end the run with: workflowd runs cancel %s", r.ID)
 	next, old, err := e.successor(r)
 	if err != nil {
 		return fmt.Sprintf("workflow %q version %d is not registered; %s", r.Workflow, r.Version, resolve)
