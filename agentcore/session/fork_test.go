@@ -107,7 +107,7 @@ func TestAForkNeedsACommittedEntryThatItsSourceShows(t *testing.T) {
 		try  func(tx *session.Tx) (session.ConversationID, error)
 	}{
 		{"no entry", func(tx *session.Tx) (session.ConversationID, error) { return tx.Fork(session.Root, 0) }},
-		{"an entry that does not exist", func(tx *session.Tx) (session.ConversationID, error) { return tx.Fork(session.Root, 1 << 40) }},
+		{"an entry that does not exist", func(tx *session.Tx) (session.ConversationID, error) { return tx.Fork(session.Root, 1<<40) }},
 		{"the number of something else", func(tx *session.Tx) (session.ConversationID, error) {
 			return tx.Fork(session.Root, session.EntryID(child))
 		}},

@@ -13,7 +13,7 @@ const firstID = int64(Root) + 1
 // Session is the one owner of a store. It is safe for concurrent use: every commit and every read runs alone on a
 // first-come, first-served line.
 //
-// line guards all other fields; whoever holds it owns them.
+// line guards all other fields but feeds; whoever holds it owns them.
 type Session struct {
 	mode    SyncMode
 	line    chan struct{} // capacity 1: a send takes the line, a receive returns it
@@ -27,6 +27,7 @@ type Session struct {
 	unread   map[TaskID]bool
 	broken   error // why nothing works any more: closed, poisoned, stale
 	watch    []func(Commit)
+	feeds    feeds // has a lock of its own
 
 	closeOnce sync.Once
 	closeErr  error
@@ -91,6 +92,11 @@ func (s *Session) Commit(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 		return 0, err
 	}
 	defer s.leave()
+	defer func() {
+		if s.broken != nil {
+			s.feeds.stop(s.broken)
+		}
+	}()
 	tx := &Tx{s: s, batch: Batch{Epoch: s.state.Epoch}, next: s.state.NextID}
 	if err := tx.run(fn); err != nil {
 		return 0, err
@@ -145,6 +151,7 @@ func (s *Session) Close() error {
 		if s.broken == nil {
 			s.broken = ErrClosed
 		}
+		s.feeds.stop(s.broken)
 		s.closeErr = s.storage.Close()
 		s.leave()
 	})
@@ -176,6 +183,7 @@ func (s *Session) adopt(tx *Tx) {
 	s.adoptTasks(tx.batch.Tasks)
 	s.adoptTaskDocuments(&tx.batch)
 	tx.keep()
+	s.publish(&tx.batch)
 	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published}
 	for _, f := range s.watch {
 		f(c)

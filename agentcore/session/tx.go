@@ -90,7 +90,7 @@ func (tx *Tx) Append(e Entry) EntryID {
 		tx.checkJSON("edit of entry "+e.Kind, edit.Model)
 	}
 	e.Seq = tx.Seq()
-	tx.batch.Entries = append(tx.batch.Entries, e)
+	tx.batch.Entries = append(tx.batch.Entries, e.clone())
 	return e.ID
 }
 
@@ -105,6 +105,7 @@ func (tx *Tx) CreateSubmission(sub Submission) SubmissionID {
 func (tx *Tx) PutSubmission(sub Submission) {
 	tx.write()
 	tx.checkJSON("submission "+sub.RequestID, sub.Payload)
+	sub = sub.clone()
 	for i, other := range tx.batch.Submissions {
 		if other.ID == sub.ID {
 			tx.batch.Submissions[i] = sub
