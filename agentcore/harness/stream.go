@@ -23,7 +23,7 @@ var (
 
 // stream takes one model response in and commits its text while it comes.
 //
-// mu guards blocks, pending, behind, calls, stored and written; the reader and the flusher share them.
+// mu guards blocks, texts, pending, behind, calls, stored and written; the reader and the flusher share them.
 type stream struct {
 	h      *Harness
 	inv    *task.Invocation
@@ -33,13 +33,14 @@ type stream struct {
 	used   int64 // tokens of the request
 
 	mu      sync.Mutex
-	blocks  []liveBlock // all that came; calls have an empty text here
-	pending []Event     // deltas not shown yet, in order
-	behind  []Event     // deltas behind a call: shown with it, in the provider's order, once the call is complete
-	calls   int         // index of the first call block, or -1
-	stored  int         // blocks in the live document; 0 = it does not exist
-	written []int       // bytes of each block in the live document
-	told    time.Time   // last context update
+	blocks  []liveBlock        // all that came; calls have an empty text here
+	texts   []*strings.Builder // what the texts of blocks are the present state of
+	pending []Event            // deltas not shown yet, in order
+	behind  []Event            // deltas behind a call: shown with it, in the provider's order, once the call is complete
+	calls   int                // index of the first call block, or -1
+	stored  int                // blocks in the live document; 0 = it does not exist
+	written []int              // bytes of each block in the live document
+	told    time.Time          // last context update
 
 	bill   *llm.Usage
 	failed error // the flusher's
@@ -84,6 +85,7 @@ func (st *stream) begin(e llm.BlockStart) {
 	defer st.mu.Unlock()
 	for len(st.blocks) <= e.Index {
 		st.blocks = append(st.blocks, liveBlock{Type: e.Type})
+		st.texts = append(st.texts, &strings.Builder{})
 		st.written = append(st.written, 0)
 	}
 	st.blocks[e.Index].Type = e.Type
@@ -113,7 +115,8 @@ func (st *stream) delta(e llm.Delta) bool {
 	case llm.ToolCall, llm.Image, llm.Native:
 		return false
 	}
-	b.Text += e.Text
+	st.texts[e.Index].WriteString(e.Text)
+	b.Text = st.texts[e.Index].String()
 	return queue == &st.pending
 }
 

@@ -5,7 +5,7 @@ package sse
 const MaxEvent = 32 << 20
 
 // readSize is the first size of a Reader's buffer in bytes; it grows with the longest line.
-const readSize = 16 << 10
+const readSize = 4 << 10
 
 // maxEmptyReads is how many reads in a row may return neither bytes nor an error before the source counts as broken.
 const maxEmptyReads = 100
