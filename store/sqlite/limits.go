@@ -24,6 +24,15 @@ const (
 	// unixMostPath is the longest absolute path SQLite's unix VFS opens. Bytes. Source: os_unix.c MAX_PATHNAME less its
 	// room for "-journal".
 	unixMostPath = 512 - 8
+	// closingsMost is how many files at a time are closed behind their callers; it bounds the open handles of sessions that
+	// end in a burst.
+	closingsMost = 32
+	// failuresKept is how many errors of closings wait for Drain.
+	failuresKept = 8
+	// closingWait is how long an opener waits for an owner that is closing: far beyond what a slow disk needs for a sync.
+	closingWait = 5 * time.Second
+	// closingPoll is the pause between two looks at it.
+	closingPoll = time.Millisecond
 	// holderMost bounds what is read of a lock file. Bytes.
 	holderMost = 4096
 )

@@ -18,8 +18,9 @@ const LockSuffix = ".lock"
 
 // Holder is who has a database, as written into the lock file.
 type Holder struct {
-	PID   int       `json:"pid"`
-	Since time.Time `json:"since"`
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Closing bool      `json:"closing,omitempty"` // it only waits for the disk: see CloseBehind
 }
 
 // Lock is the ownership of a database file. The operating system frees it when the process ends, however it ends. It is
@@ -51,14 +52,14 @@ func LockOwner(path string) (*Lock, error) {
 func lockResolved(path string) (*Lock, error) {
 	name := path + LockSuffix
 	l := &Lock{path: path, flock: flock.New(name, flock.SetPermissions(filePerm))}
-	ok, err := l.flock.TryLock()
+	ok, err := l.try()
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", path, classify(name, err))
 	}
 	if !ok {
 		return nil, fmt.Errorf("lock %q: %w", path, &ErrLocked{Path: path, Holder: readHolder(name)})
 	}
-	if err := writeHolder(name, Holder{PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Millisecond)}); err != nil {
+	if err := writeHolder(name, newHolder(false)); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %q: %w", path, classify(name, err)), l.flock.Close())
 	}
 	return l, nil
@@ -73,6 +74,10 @@ func (l *Lock) Unlock() error {
 		return fmt.Errorf("unlock %q: %w", l.path, err)
 	}
 	return nil
+}
+
+func newHolder(closing bool) Holder {
+	return Holder{PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Millisecond), Closing: closing}
 }
 
 // holderAt is where the text starts: Windows locks the first byte against everybody.

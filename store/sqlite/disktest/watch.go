@@ -151,7 +151,10 @@ var fromDisk = map[disk.Op]Op{
 }
 
 func ours(e disk.Event) error {
-	fault, _ := happen(Event{Op: fromDisk[e.Op], Path: e.Path, To: e.To, Data: bytes.Clone(e.Data)})
+	fault, watched := happen(Event{Op: fromDisk[e.Op], Path: e.Path, To: e.To, Data: bytes.Clone(e.Data)})
+	if !watched && (e.Op == disk.Sync || e.Op == disk.SyncDir) {
+		return disk.ErrLeftOut
+	}
 	switch fault {
 	case IOError:
 		return &os.PathError{Op: fromDisk[e.Op].String(), Path: e.Path, Err: syscall.EIO}
