@@ -17,6 +17,8 @@ var (
 	ErrUnknownEffect = errors.New("sqlite: the effect of the commit is unknown")
 	// ErrDiskFull reports that the disk, or a quota, is full. Nothing was written.
 	ErrDiskFull = errors.New("sqlite: the disk is full")
+	// ErrDisk reports that the disk failed to read, write or sync. Nothing was written, unless it comes with ErrUnknownEffect.
+	ErrDisk = errors.New("sqlite: the disk failed")
 	// ErrNotDatabase reports a file that is no SQLite database, or a damaged one.
 	ErrNotDatabase = errors.New("sqlite: not a database")
 	// ErrConstraint reports a row that the schema refuses: a key that exists, a reference to nothing.
@@ -65,6 +67,9 @@ func classify(path string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrDiskFull, err)
 	}
+	if errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return &ErrUnwritable{Path: path, Err: err}
 	}
@@ -75,6 +80,8 @@ func classify(path string, err error) error {
 	switch e.Code {
 	case sqlite3.ErrFull:
 		return fmt.Errorf("%w: %w", ErrDiskFull, err)
+	case sqlite3.ErrIoErr:
+		return fmt.Errorf("%w: %w", ErrDisk, err)
 	case sqlite3.ErrConstraint:
 		return fmt.Errorf("%w: %w", ErrConstraint, err)
 	case sqlite3.ErrNotADB, sqlite3.ErrCorrupt:

@@ -192,7 +192,7 @@ func happen(e Event) (f Fault, watched bool) {
 	return none, true
 }
 
-// Refuse makes the event after the next n fail, once.
+// Refuse makes the event after the next n fail, once. A negative n takes that back; Refused then says no.
 func (d *Disk) Refuse(n int, f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
