@@ -99,7 +99,7 @@ var (
 )
 
 // Watch starts the journal of dir, whose present content counts as synced. It ends with the test; only one Disk watches
-// at a time.
+// at a time. Connections that were open before the first Watch of the process are not seen.
 func Watch(t testing.TB, dir string) *Disk {
 	t.Helper()
 	if err := register(); err != nil {
