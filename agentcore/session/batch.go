@@ -36,6 +36,9 @@ func (b *Batch) Check() error {
 			return err
 		}
 	}
+	if err := b.checkRemovals(); err != nil {
+		return err
+	}
 	return b.checkDocuments()
 }
 

@@ -304,7 +304,7 @@ func (tx *Tx) forget() {
 
 // keep goes on with the pictures of a committed draft, bounded.
 func (tx *Tx) keep() {
-	if len(tx.s.docs) > cachedDocuments {
+	if len(tx.s.docs) > cachedDocuments || len(tx.batch.Removals) > 0 {
 		clear(tx.s.docs)
 	}
 }

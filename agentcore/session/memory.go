@@ -141,7 +141,10 @@ func (d *memoryData) admit(b *Batch) error {
 	if err := d.admitSubmissions(b.Submissions); err != nil {
 		return err
 	}
-	return d.admitDocuments(b.Documents)
+	if err := d.admitDocuments(b.Documents); err != nil {
+		return err
+	}
+	return d.admitRemovals(b)
 }
 
 func (d *memoryData) admitSubmissions(list []Submission) error {
@@ -189,6 +192,9 @@ func (d *memoryData) adopt(b *Batch) {
 	}
 	for _, w := range b.Documents {
 		d.write(w, b.Seq)
+	}
+	for _, c := range b.Removals {
+		d.remove(c)
 	}
 }
 

@@ -41,6 +41,9 @@ type Batch struct {
 	Tasks         []Task
 	Submissions   []Submission
 	Documents     []DocumentWrite
+	// Removals are stored conversations that go, with everything in them, behind all other writes of the batch. A live task
+	// or a fork that would stay refuses the batch.
+	Removals []ConversationID
 }
 
 // DocumentWrite is one change of one document incarnation; exactly one of Base, Delta and Retire is set. Create comes

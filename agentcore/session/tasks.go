@@ -12,7 +12,7 @@ import (
 var (
 	// ErrTerminal reports a write to a task that is over, or was never created.
 	ErrTerminal = errors.New("session: a task that is not live cannot change")
-	// ErrOwnerDown reports a new task under an owner that is unknown, over, completing or being cancelled.
+	// ErrOwnerDown reports a new task or conversation under an owner that is unknown, over, completing or being cancelled.
 	ErrOwnerDown = errors.New("session: the owner takes no new work")
 	// ErrWaitCycle reports a task that would wait for itself, over other tasks or over its owners.
 	ErrWaitCycle = errors.New("session: a task would wait for itself")
@@ -146,14 +146,18 @@ func (s *Session) count(t Task, by int) {
 // checkTasks proves the rules about owners and waits on the state that the commit would leave.
 // Source: durable kernel 1.2, 2.3.
 func (tx *Tx) checkTasks() error {
+	for _, c := range tx.batch.Conversations {
+		if c.Owner != 0 && !tx.takesWork(c.Owner) {
+			return fmt.Errorf("conversation %d of owner %d: %w", c.ID, c.Owner, ErrOwnerDown)
+		}
+	}
 	var fine TaskID // the owner checked last
 	var after *taskGraph
 	for i := range tx.batch.Tasks {
 		t := &tx.batch.Tasks[i]
 		_, known := tx.s.live[t.ID]
 		if !known && t.Owner != 0 && t.Owner != fine {
-			o, ok := tx.candidate(t.Owner)
-			if !ok || o.Abort || o.Status == TaskCompleting || o.Status == TaskTerminal {
+			if !tx.takesWork(t.Owner) {
 				return fmt.Errorf("task %d of owner %d: %w", t.ID, t.Owner, ErrOwnerDown)
 			}
 			fine = t.Owner
@@ -169,6 +173,12 @@ func (tx *Tx) checkTasks() error {
 		}
 	}
 	return nil
+}
+
+// takesWork reports whether a task may own something new after the commit.
+func (tx *Tx) takesWork(owner TaskID) bool {
+	o, ok := tx.candidate(owner)
+	return ok && !o.Abort && o.Status != TaskCompleting && o.Status != TaskTerminal
 }
 
 // candidate returns a task as the commit would leave it.

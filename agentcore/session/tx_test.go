@@ -42,6 +42,8 @@ func wantDead(t *testing.T, tx *session.Tx) {
 		"Patch":               func() { _ = counter.Patch(tx, at, session.Op{}) },
 		"Retire":              func() { _ = counter.Retire(tx, at) },
 		"GetAt":               func() { _, _ = agent.GetAt(tx, agent.At(1, ""), 1) },
+		"Remove":              func() { _ = tx.Remove(2) },
+		"Snapshot":            func() { _, _ = tx.Snapshot(1) },
 		"Fork":                func() { _, _ = tx.Fork(1, 1) },
 	}
 	for name, call := range calls {

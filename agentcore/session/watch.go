@@ -226,7 +226,13 @@ func (s *Session) publish(b *Batch) {
 	defer s.feeds.mu.Unlock()
 	changes := map[ConversationID]*Change{}
 	for f := range s.feeds.all {
-		if f.behind || f.end != nil {
+		if f.end != nil {
+			continue
+		}
+		if f.behind {
+			if slices.Contains(b.Removals, f.conversation) {
+				f.close(ErrRemoved)
+			}
 			continue
 		}
 		change, made := changes[f.conversation]
@@ -236,6 +242,9 @@ func (s *Session) publish(b *Batch) {
 		}
 		if change != nil {
 			f.push(change)
+		}
+		if slices.Contains(b.Removals, f.conversation) {
+			f.close(ErrRemoved)
 		}
 	}
 }

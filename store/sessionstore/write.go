@@ -3,6 +3,7 @@ package sessionstore
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/store/sqlite"
@@ -32,6 +33,24 @@ const (
 	retire      = `UPDATE documents SET retired=?2 WHERE id=?1 AND retired=0`
 )
 
+// The removal of a conversation, in order; ?1 is its number. retention_test.go asserts that each is served by an index;
+// the main conversation has none, and stays.
+var removal = []string{
+	`DELETE FROM revisions WHERE document IN(SELECT id FROM documents WHERE scope=2 AND owner=?1)`,
+	`DELETE FROM documents WHERE scope=2 AND owner=?1`,
+	`DELETE FROM revisions WHERE document IN(SELECT id FROM documents WHERE scope=3 AND owner IN(SELECT id FROM tasks WHERE conversation=?1 AND conversation<>1))`,
+	`DELETE FROM documents WHERE scope=3 AND owner IN(SELECT id FROM tasks WHERE conversation=?1 AND conversation<>1)`,
+	`DELETE FROM submissions WHERE conversation=?1`,
+	`DELETE FROM tasks WHERE conversation=?1 AND conversation<>1`,
+	`DELETE FROM entries WHERE conversation=?1 AND conversation<>1`,
+}
+
+const (
+	selectLive         = `SELECT id FROM tasks WHERE conversation=? AND status<>'terminal' LIMIT 1`
+	selectForks        = `SELECT id FROM conversations WHERE parent=?` // conversations are few: no index
+	removeConversation = `DELETE FROM conversations WHERE id=?`        // its references are checked by one scan of the entries
+)
+
 func writeBatch(tx *sqlite.Tx, b *session.Batch) error {
 	for i := range b.Conversations {
 		if err := writeConversation(tx, &b.Conversations[i]); err != nil {
@@ -58,7 +77,35 @@ func writeBatch(tx *sqlite.Tx, b *session.Batch) error {
 			return fmt.Errorf("document %d: %w", b.Documents[i].ID, err)
 		}
 	}
+	for _, c := range slices.Backward(slices.Sorted(slices.Values(b.Removals))) { // a fork's number is above its parent's
+		if err := removeWhole(tx, int64(c)); err != nil {
+			return fmt.Errorf("remove conversation %d: %w", c, err)
+		}
+	}
 	return nil
+}
+
+// removeWhole deletes a conversation with everything in it, unless something that stays needs it.
+func removeWhole(tx *sqlite.Tx, c int64) error {
+	for _, check := range []struct{ sql, why string }{{selectLive, "task %d is live"}, {selectForks, "%d is its fork"}} {
+		user := int64(0)
+		if err := tx.Query(check.sql, []any{c}, func(r *sqlite.Row) error { user = r.Int64(0); return nil }); err != nil {
+			return err
+		}
+		if user != 0 {
+			return fmt.Errorf("%w: "+check.why, session.ErrInUse, user)
+		}
+	}
+	for _, sql := range removal {
+		if _, err := tx.Exec(sql, c); err != nil {
+			return err
+		}
+	}
+	changed, err := tx.Exec(removeConversation, c)
+	if err == nil && changed != 1 {
+		err = fmt.Errorf("it does not exist")
+	}
+	return err
 }
 
 func writeConversation(tx *sqlite.Tx, c *session.Conversation) error {

@@ -58,6 +58,9 @@ var cases = []struct {
 	{"several writes of one document in one commit keep their order", severalWrites},
 	{"contradicting document writes are refused", documentRules},
 	{"documents are listed by owner", documentsByOwner},
+	{"a removed conversation takes everything in it along", removed},
+	{"a conversation stays while it has forks", removedForks},
+	{"removals that would leave something in the air are refused", removalRules},
 }
 
 // subject is the store under test with the counters a session keeps.
