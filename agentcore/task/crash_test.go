@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -23,9 +24,14 @@ type plan struct {
 	Steps      int
 	Background bool
 	Join       bool // it waits for its work before its end
+	Policy     task.Policy
+	Nap        int // microseconds that it sleeps before its end, from the beginning of the test
 	End        string
 	Work       []plan
 }
+
+// longestSleep is the latest end of a nap, in microseconds from the beginning: so little that rapid does not run out of time.
+const longestSleep = 90
 
 func drawPlan(t *rapid.T, name string, depth int) plan {
 	p := plan{
@@ -33,6 +39,8 @@ func drawPlan(t *rapid.T, name string, depth int) plan {
 		Steps:      rapid.IntRange(0, 3).Draw(t, "steps"),
 		Background: depth > 0 && rapid.IntRange(0, 4).Draw(t, "background") == 0,
 		Join:       rapid.Bool().Draw(t, "join"),
+		Policy:     rapid.SampledFrom([]task.Policy{task.AllSettled, task.FailFast, task.Any, task.AnyCancel}).Draw(t, "policy"),
+		Nap:        rapid.SampledFrom([]int{0, 0, 30, longestSleep}).Draw(t, "nap"),
 		End:        rapid.SampledFrom([]string{"complete", "complete", "fail", "fault"}).Draw(t, "end"),
 	}
 	if depth < 2 {
@@ -57,7 +65,7 @@ func planned(p plan, owner session.TaskID) session.Task {
 		Status: session.TaskPending, Phase: "step", Checkpoint: []byte(`{"Done":0}`), Input: input}
 }
 
-func planDefinition() task.Definition {
+func planDefinition(began time.Time) task.Definition {
 	said := func(next func(tx *session.Tx, inv *task.Invocation, p plan) (string, task.Next, error)) task.Phase {
 		return func(ctx context.Context, inv *task.Invocation) error {
 			p, err := planOf(inv.Task())
@@ -81,8 +89,20 @@ func planDefinition() task.Definition {
 		}
 		return "end", completed(), nil
 	}
+	awake := func(phase task.Phase) task.Phase {
+		return func(ctx context.Context, inv *task.Invocation) error {
+			p, err := planOf(inv.Task())
+			if err != nil {
+				return err
+			}
+			if err := inv.Sleep(began.Add(time.Duration(p.Nap) * time.Microsecond)); err != nil {
+				return err
+			}
+			return phase(ctx, inv)
+		}
+	}
 	return task.Definition{
-		Kind: "plan", Version: 1,
+		Kind: "plan", Version: 1, MaxRestarts: 2,
 		Phases: map[string]task.Phase{
 			"step": said(func(tx *session.Tx, inv *task.Invocation, p plan) (string, task.Next, error) {
 				var at progress
@@ -99,9 +119,9 @@ func planDefinition() task.Definition {
 				if !p.Join {
 					on = nil
 				}
-				return "work", task.Wait{On: on, Phase: "end"}, nil
+				return "work", task.Wait{On: on, Policy: p.Policy, Phase: "end"}, nil
 			}),
-			"end": said(end),
+			"end": awake(said(end)),
 		},
 		Abort: said(func(*session.Tx, *task.Invocation, plan) (string, task.Next, error) {
 			return "abort", task.Settle{Outcome: session.Outcome{Status: session.Aborted}}, nil
@@ -139,7 +159,7 @@ var errKilled = errors.New("killed")
 
 // life opens the store, runs until nothing moves or the owner dies at its lethal-th commit, and reports whether it died.
 // A lethal commit is written or not; a dead owner writes nothing more.
-func life(t *rapid.T, l *ledger, lethal int, written bool, act func(*task.Scheduler)) (died bool) {
+func life(t *rapid.T, l *ledger, began time.Time, lethal int, written bool, act func(*session.Session, *task.Scheduler)) (died bool) {
 	storage := &sessiontest.Faulty{Storage: l}
 	left := lethal
 	storage.Before = func(*session.Batch) error {
@@ -164,11 +184,11 @@ func life(t *rapid.T, l *ledger, lethal int, written bool, act func(*task.Schedu
 		if !errors.Is(err, errKilled) {
 			t.Errorf("the scheduler failed: %v", err)
 		}
-	}, planDefinition())
+	}, planDefinition(began))
 	if err := sched.Resume(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	act(sched)
+	act(sess, sched)
 	synctest.Wait()
 	sched.Close()
 	if err := sess.Close(); err != nil {
@@ -179,7 +199,7 @@ func life(t *rapid.T, l *ledger, lethal int, written bool, act func(*task.Schedu
 }
 
 // Random graphs, random cancels, and an owner that dies at random commits, which are written or not: in the end every
-// task is over exactly once, every step that counts was committed exactly once, and no owner was over before its work.
+// task is over exactly once, also those that waited by a policy, slept, or were restarted too often, every step that counts was committed exactly once, and no owner was over before its work.
 // Invariant: INV-14
 // Invariant: INV-19
 func TestEveryTaskEndsExactlyOnceWhateverIsKilled(t *testing.T) {
@@ -188,24 +208,43 @@ func TestEveryTaskEndsExactlyOnceWhateverIsKilled(t *testing.T) {
 		rapid.Check(noDeadline, func(t *rapid.T) {
 			l := &ledger{Memory: session.NewMemory(), ends: map[session.TaskID]int{}, at: map[session.TaskID]session.Seq{}}
 			plant(t, l)
+			began := time.Now()
 			for range 40 { // so many deaths at most; then it may live
 				lethal := rapid.IntRange(1, 6).Draw(t, "lethal")
 				written := rapid.Bool().Draw(t, "written")
 				victim := session.TaskID(rapid.IntRange(-20, 20).Draw(t, "victim"))
-				if !life(t, l, lethal, written, func(s *task.Scheduler) {
+				micros := rapid.IntRange(0, longestSleep/3).Draw(t, "micros")
+				if !life(t, l, began, lethal, written, func(_ *session.Session, s *task.Scheduler) {
 					if victim > 0 {
 						if err := s.Cancel(context.Background(), victim, "random"); err != nil && !errors.Is(err, errKilled) {
 							t.Fatal(err)
 						}
 					}
-				}) {
+					pass(time.Duration(micros) * time.Microsecond)
+				}) && rapid.Bool().Draw(t, "enough") {
 					break
 				}
 			}
-			life(t, l, 0, true, func(*task.Scheduler) {})
+			life(t, l, began, 0, true, func(sess *session.Session, s *task.Scheduler) {
+				release(t, sess, s)
+				pass(longestSleep * time.Microsecond)
+			})
 			verify(t, l)
 		})
 	})
+}
+
+// release lets everything go on that was restarted too often.
+func release(t *rapid.T, sess *session.Session, s *task.Scheduler) {
+	var live []session.Task
+	if err := sess.View(context.Background(), func(tx *session.Tx) error { live = tx.LiveTasks(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range live {
+		if err := s.Release(context.Background(), task.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func plant(t *rapid.T, l *ledger) {

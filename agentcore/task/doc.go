@@ -4,9 +4,12 @@
 // it writes; "running" is a fact of this process and is never stored, so a task found at open is simply eligible again.
 //
 //	pending ──run──▶ (phase) ──Continue──▶ pending
-//	                    ├─────Wait──────▶ waiting ──all of On settled──▶ pending
+//	                    ├─────Wait──────▶ waiting ──On is as its Policy wants it──▶ (phase)
 //	                    └─────Settle────▶ terminal          (with live owned work: completing ──drained──▶ terminal)
 //	cancel mark: running phase stopped and joined, owned work drained bottom-up, then the abort phase, then terminal
+//
+// A phase that sleeps or parks returns and is started again; neither holds a goroutine. A task whose definition is missing or
+// does not fit is blocked until another one is installed: see Standing.
 //
 // The Scheduler starts invocations; one loop goroutine owns its state and ends when nothing is left to do.
 package task

@@ -29,6 +29,7 @@ var (
 // others that the phase has started. A commit after the phase has returned is stale.
 type Invocation struct {
 	s        *Scheduler
+	def      *Definition  // what runs; a replacement does not reach this invocation
 	began    session.Task // never changes
 	task     session.Task
 	aborting bool
@@ -106,6 +107,10 @@ func (inv *Invocation) allow(before session.Task, n Next, after session.Task) er
 			return fmt.Errorf("%w: a phase does not settle as %q", ErrNext, s)
 		}
 		return nil
+	case Wait:
+		if !n.Policy.known() {
+			return fmt.Errorf("%w: there is no policy %q", ErrNext, n.Policy)
+		}
 	case nil:
 		return fmt.Errorf("%w: none was given", ErrNext)
 	}

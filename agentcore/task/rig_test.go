@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -229,3 +230,6 @@ func idle(ctx context.Context, _ *task.Invocation) error {
 }
 
 func number(n int) json.RawMessage { return fmt.Append(nil, n) }
+
+// pass lets a time go by on the clock of a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -5,30 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/workflowd/workflowd/agentcore/session"
 )
 
 // Scheduler runs the live tasks of one session. It is safe for concurrent use.
 //
-// mu guards inbox, looping, closing, enabled and round; the loop goroutine owns everything else.
+// mu guards inbox, looping, closing, enabled, round and standing; the loop goroutine owns everything else.
 type Scheduler struct {
-	sess *session.Session
-	defs map[string]Definition
-	fail func(error)
-	wg   sync.WaitGroup // the loop and the phases
+	sess    *session.Session
+	defs    Source
+	unwatch func()
+	fail    func(error)
+	wg      sync.WaitGroup // the loop and the phases
+	last    sync.Once      // what Close does when all have ended
 
 	mu      sync.Mutex
-	inbox   []any // []session.Task, ended and unpark
+	inbox   []any // []session.Task, ended, unpark, changed and ring
 	looping bool
 	closing bool
 	enabled bool
 	round   int // counts Unpark calls
+	// standing is written by the loop only, under mu.
+	standing map[session.TaskID]Standing
 
-	mirror  *mirror
-	running map[session.TaskID]execution
-	parked  set
-	failed  bool // a commit of its own was refused: nothing goes on here
+	mirror   *mirror
+	running  map[session.TaskID]execution
+	parked   set
+	sleepers *sleepers
+	counted  set                             // restarts that are counted and may still turn out to be none
+	calm     map[session.TaskID]session.Task // counted steps whose phase ended by itself
+	unmoved  map[session.TaskID]migration    // migrations that failed
+	failed   bool                            // a commit of its own was refused: nothing goes on here
 }
 
 type (
@@ -38,7 +47,14 @@ type (
 		err   error
 		round int
 	}
-	unpark    struct{}
+	unpark  struct{}
+	changed struct{} // the source of definitions
+	ring    struct{} // of the sleepers' timer
+	// migration is one that failed with a definition; another definition may try again.
+	migration struct {
+		def *Definition
+		err error
+	}
 	execution struct {
 		inv    *Invocation
 		cancel context.CancelCauseFunc
@@ -49,11 +65,16 @@ type (
 // once, with an error that nobody else can see: the session is gone, or it refused a commit of the scheduler's own. What
 // runs is then suspended, and nothing goes on before the session is opened again. fail must not call the scheduler.
 func NewScheduler(sess *session.Session, fail func(error), defs ...Definition) *Scheduler {
-	s := &Scheduler{sess: sess, defs: map[string]Definition{}, fail: fail,
-		mirror: newMirror(), running: map[session.TaskID]execution{}, parked: set{}}
-	for _, d := range defs {
-		s.defs[d.Kind] = d
-	}
+	return NewSchedulerFrom(sess, fail, NewFixed(defs...))
+}
+
+// NewSchedulerFrom is NewScheduler over definitions that may come and go. A running phase keeps its definition; the next
+// phase takes the one in force then. A task without one that fits is blocked until there is one.
+func NewSchedulerFrom(sess *session.Session, fail func(error), defs Source) *Scheduler {
+	s := &Scheduler{sess: sess, defs: defs, fail: fail, standing: map[session.TaskID]Standing{},
+		mirror: newMirror(), running: map[session.TaskID]execution{}, parked: set{}, sleepers: newSleepers(),
+		counted: set{}, calm: map[session.TaskID]session.Task{}, unmoved: map[session.TaskID]migration{}}
+	s.unwatch = defs.Watch(func() { s.post(changed{}) })
 	sess.Watch(func(c session.Commit) {
 		if len(c.Batch.Tasks) > 0 {
 			s.post(c.Batch.Tasks)
@@ -90,22 +111,6 @@ func (s *Scheduler) Unpark() {
 	s.post(unpark{})
 }
 
-// Cancel marks a task; its owned work goes down first, then its abort phase runs. It returns after the mark is
-// committed, synced. A terminal task stays as it is.
-func (s *Scheduler) Cancel(ctx context.Context, id session.TaskID, reason string) error {
-	_, err := s.sess.Commit(ctx, func(tx *session.Tx) error {
-		t, ok := tx.LiveTask(id)
-		if !ok || t.Abort {
-			return nil
-		}
-		t.Abort, t.AbortReason = true, reason
-		tx.PutTask(t)
-		tx.Sync()
-		return nil
-	})
-	return err
-}
-
 // Close suspends: running phases are told to stop and joined; nothing is marked, the work is found again at the next
 // open. A phase that ignores its ctx keeps Close waiting, but commits nothing any more. It does not close the session.
 func (s *Scheduler) Close() {
@@ -116,6 +121,11 @@ func (s *Scheduler) Close() {
 	s.closing = true
 	s.mu.Unlock()
 	s.wg.Wait()
+	s.last.Do(func() { // nobody else is here any more
+		s.unwatch()
+		s.sleepers.stop()
+		s.uncount()
+	})
 }
 
 func (s *Scheduler) isClosing() bool {
@@ -152,7 +162,10 @@ func (s *Scheduler) loop() {
 		for _, m := range inbox {
 			s.take(m, round)
 		}
-		s.act()
+		for again := true; again; again = !s.failed && len(s.mirror.due) > 0 { // some decisions follow from others at once
+			s.act()
+		}
+		s.sleepers.arm(s.wake)
 	}
 }
 
@@ -188,13 +201,29 @@ func (s *Scheduler) take(m any, round int) {
 			s.mirror.touch(id)
 		}
 		clear(s.parked)
+	case changed:
+		for id, st := range s.standing {
+			if _, is := st.(Blocked); is {
+				s.mirror.touch(id)
+			}
+		}
+	case ring:
+		for _, id := range s.sleepers.due(now()) {
+			s.mirror.touch(id)
+		}
 	}
 }
+
+func (s *Scheduler) wake() { s.post(ring{}) }
+
+// now is a point on the clock of the wall.
+func now() time.Time { return time.Now().Round(0) }
 
 func (s *Scheduler) onEnded(m ended, round int) {
 	inv, id := m.inv, m.inv.began.ID
 	delete(s.running, id)
 	s.mirror.touch(id)
+	sleep, sleeps := errors.AsType[*sleepError](m.err)
 	switch {
 	case errors.Is(m.err, session.ErrStale), errors.Is(m.err, session.ErrPoisoned), errors.Is(m.err, session.ErrClosed):
 		s.giveUp(m.err) // the session is gone
@@ -202,58 +231,90 @@ func (s *Scheduler) onEnded(m ended, round int) {
 		if m.round == round { // else somebody acted while the phase was giving up: it runs again
 			s.parked[id] = struct{}{}
 		}
+		s.relax(inv)
+	case sleeps && !inv.aborting:
+		s.sleepers.add(inv.began, sleep.until)
+		s.relax(inv)
 	case m.err != nil || !inv.progress:
 		s.fault(m)
 	}
 }
 
 func (s *Scheduler) act() {
-	var marked []session.TaskID
+	s.soothe()
+	var marked, decided, restarts []session.TaskID
 	for _, id := range s.mirror.take() {
 		t, live := s.mirror.live[id]
 		if !live {
-			delete(s.parked, id)
+			s.forget(id)
 			continue
 		}
 		if s.failed {
 			return
 		}
-		switch decide(t, s.viewOf(t)) {
+		v, d := s.viewOf(t)
+		todo := decide(t, v)
+		s.tell(t, v, todo)
+		switch todo {
 		case rest:
 		case start:
-			s.start(t, s.defs[t.Kind].Phases[t.Phase], false)
+			s.start(t, d, d.Phases[t.Phase], false)
 		case stop:
 			s.running[id].cancel(ErrStopped)
 		case abort:
-			s.abort(t)
+			s.abort(t, d, v.unfit)
 		case finalize:
 			s.finalize(t)
 		case mark:
 			marked = append(marked, id)
+		case cull:
+			decided = append(decided, id)
+		case migrate:
+			s.migrate(t, d)
+		case count:
+			restarts = append(restarts, id)
 		}
 	}
-	s.mark(marked)
+	s.mark(marked, decided)
+	s.recount(restarts)
 }
 
-func (s *Scheduler) viewOf(t session.Task) view {
-	v := s.mirror.look(t)
-	v.known = s.fits(t) && s.defs[t.Kind].Phases[t.Phase] != nil
+// forget drops what is known about a task that is over.
+func (s *Scheduler) forget(id session.TaskID) {
+	delete(s.parked, id)
+	delete(s.counted, id)
+	delete(s.calm, id)
+	delete(s.unmoved, id)
+	s.sleepers.remove(id)
+	s.stand(id, nil)
+}
+
+func (s *Scheduler) viewOf(t session.Task) (view, *Definition) {
+	v, d := s.mirror.look(t), s.defs.Definition(t.Kind)
+	v.block = blocked(t, d)
+	if failed := s.unmoved[t.ID]; v.block == "" && failed.def == d {
+		v.block = MigrationFailed
+	}
+	v.known, v.unfit = v.block == "", v.block != "" && v.block != NoPhase
+	v.old = v.known && t.Version < d.Version
 	e, running := s.running[t.ID]
 	v.running, v.aborting = running, running && e.inv.aborting
 	_, v.parked = s.parked[t.ID]
-	return v
+	_, v.asleep = s.sleepers.asleep(t)
+	if t.Epoch != s.sess.Epoch() { // an earlier owner committed this step
+		v.abandoned = t.Abandon && t.Outcome == nil
+		if _, counted := s.counted[t.ID]; v.known && d.MaxRestarts > 0 && !counted {
+			v.uncounted, v.spent = true, t.Starts >= d.MaxRestarts
+		}
+	}
+	return v, d
 }
 
-// fits reports whether the definition of t is installed and not older than t.
-func (s *Scheduler) fits(t session.Task) bool {
-	d, known := s.defs[t.Kind]
-	return known && t.Version <= d.Version
-}
-
-func (s *Scheduler) start(t session.Task, phase Phase, aborting bool) {
+func (s *Scheduler) start(t session.Task, d *Definition, phase Phase, aborting bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	inv := &Invocation{s: s, began: t, task: t, aborting: aborting}
+	inv := &Invocation{s: s, def: d, began: t, task: t, aborting: aborting}
 	s.running[t.ID] = execution{inv, cancel}
+	s.sleepers.remove(t.ID)
 	s.mu.Lock()
 	round := s.round
 	s.mu.Unlock()

@@ -22,19 +22,18 @@ func (s *Scheduler) fault(m ended) {
 		if !live || t.Outcome != nil || t.Abort != inv.aborting || !sameStep(t, inv.task) {
 			return nil
 		}
-		return s.conclude(tx, t, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}, true)
+		return s.conclude(tx, t, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}, inv.def)
 	})
 }
 
 // abort ends a marked task whose owned work has drained: by its code, or without any.
-func (s *Scheduler) abort(t session.Task) {
-	fits := s.fits(t)
-	if code := s.defs[t.Kind].Abort; fits && code != nil {
-		s.start(t, code, true)
+func (s *Scheduler) abort(t session.Task, d *Definition, unfit bool) {
+	if !unfit && d.Abort != nil {
+		s.start(t, d, d.Abort, true)
 		return
 	}
 	o := session.Outcome{Status: session.Aborted, Reason: t.AbortReason}
-	if !fits {
+	if unfit {
 		o.Status = session.Orphaned
 	}
 	s.own(func(tx *session.Tx) error {
@@ -42,7 +41,7 @@ func (s *Scheduler) abort(t session.Task) {
 		if !live || t.Outcome != nil {
 			return nil
 		}
-		return s.conclude(tx, t, o, true)
+		return s.conclude(tx, t, o, d)
 	})
 }
 
@@ -53,45 +52,25 @@ func (s *Scheduler) finalize(t session.Task) {
 		if !live || t.Outcome == nil {
 			return nil
 		}
-		return s.conclude(tx, t, *t.Outcome, t.Outcome.Status == session.Faulted) // no phase settles as faulted
+		var cleanup *Definition
+		if t.Outcome.Status == session.Faulted { // no phase settles so
+			cleanup = s.defs.Definition(t.Kind)
+		}
+		return s.conclude(tx, t, *t.Outcome, cleanup)
 	})
 }
 
-// conclude drafts an outcome. It is held while owned work is live; cleanup belongs to the commit that ends the task.
-func (s *Scheduler) conclude(tx *session.Tx, t session.Task, o session.Outcome, cleanup bool) error {
+// conclude drafts an outcome. It is held while owned work is live; cleanup, by d unless it is nil, belongs to the commit
+// that ends the task.
+func (s *Scheduler) conclude(tx *session.Tx, t session.Task, o session.Outcome, d *Definition) error {
 	held := tx.OwnsLive(t.ID)
-	if d := s.defs[t.Kind]; cleanup && !held && d.Cleanup != nil {
+	if d != nil && !held && d.Cleanup != nil {
 		if err := d.Cleanup(tx, t, o); err != nil {
 			return fmt.Errorf("clean up after task %d %s: %w", t.ID, t.Kind, err)
 		}
 	}
 	tx.PutTask(After(t, Settle{o}, held))
 	return nil
-}
-
-// mark passes the marks of owners on to their tasks, in one commit.
-func (s *Scheduler) mark(ids []session.TaskID) {
-	if len(ids) == 0 {
-		return
-	}
-	s.own(func(tx *session.Tx) error {
-		for _, id := range ids {
-			t, live := tx.LiveTask(id)
-			if !live || t.Abort {
-				continue
-			}
-			owner, live := tx.LiveTask(t.Owner)
-			if !live {
-				continue
-			}
-			t.Abort, t.AbortReason = true, owner.AbortReason
-			if !owner.Abort {
-				t.AbortReason = "its owner " + string(owner.Outcome.Status)
-			}
-			tx.PutTask(t)
-		}
-		return nil
-	})
 }
 
 // own commits for the scheduler itself; the commit comes back through the listener.
