@@ -51,7 +51,8 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 // SessionID is the identity of the session's store.
 func (a *Agent) SessionID() string { return a.h.StoreID() }
 
-// Close suspends what is running and releases the session. Unfinished work is found again when the store is reopened.
+// Close suspends what is running and releases the session. Unfinished work is found again when the store is reopened. What
+// the file still has to wait for goes on behind it, see Drain; who opens the session waits for that.
 func (a *Agent) Close() error {
 	errs := []error{a.h.Close()}
 	a.mu.Lock()

@@ -16,7 +16,7 @@ func open(ctx context.Context, opts Options) (session.Storage, error) {
 	if opts.DatabasePath == "" {
 		return session.NewMemory(), nil
 	}
-	s, err := sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{})
+	s, err := sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{Behind: true})
 	if err == nil {
 		return s, nil
 	}
@@ -25,3 +25,8 @@ func open(ctx context.Context, opts Options) (session.Storage, error) {
 	}
 	return nil, fault.New(fault.Storage, "%w", err)
 }
+
+// Drain waits until the files of all closed agents are whole without their write-ahead logs, and returns what failed since
+// the last call: Agent.Close does not wait for that. Nothing is lost without it; a program calls it before it ends, or
+// before it copies session files by itself.
+func Drain() error { return sqlite.Drain() }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+
+	"github.com/workflowd/workflowd/agentcore"
 )
 
 // Main runs the command line over the parts and exits the process.
@@ -41,6 +43,9 @@ func Run(ctx context.Context, args []string, stdio IO, parts ...Part) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if behind := agentcore.Drain(); err == nil {
+		err = behind
+	}
 	code := Exit(err)
 	if err != nil && !isQuiet(err) {
 		fmt.Fprintf(stdio.Err, "%s: %s\n", root.Name(), told(err))

@@ -24,11 +24,13 @@ var schema = sync.OnceValues(func() (*sqlite.Schema, error) { return sqlite.Pars
 type Options struct {
 	MustExist bool         // fs.ErrNotExist instead of a new session
 	Lock      *sqlite.Lock // taken before with sqlite.LockOwner; the store frees it, also when Open fails
+	Behind    bool         // Close does not wait for the disk: see sqlite.DB.CloseBehind and sqlite.Drain
 }
 
 // Store is one session's records in a SQLite file. It is used by one session.Session, one call at a time.
 type Store struct {
-	db *sqlite.DB
+	db     *sqlite.DB
+	behind bool
 }
 
 var _ session.Storage = (*Store)(nil)
@@ -51,7 +53,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session store: %w", err)
 	}
-	return &Store{db: db}, nil
+	return &Store{db: db, behind: o.Behind}, nil
 }
 
 // Path returns the absolute path of the file.
@@ -147,9 +149,14 @@ func translate(err error) error {
 	}
 }
 
-// Close empties the write-ahead log, closes the file and frees the owner lock. A second Close does nothing.
+// Close empties the write-ahead log, closes the file and frees the owner lock, with Options.Behind after it has returned.
+// A second Close does nothing.
 func (s *Store) Close() error {
-	if err := s.db.Close(); err != nil {
+	end := s.db.Close
+	if s.behind {
+		end = s.db.CloseBehind
+	}
+	if err := end(); err != nil {
 		return fmt.Errorf("close session store: %w", err)
 	}
 	return nil
