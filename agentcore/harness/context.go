@@ -15,6 +15,7 @@ const (
 	kindToolResult   = "workflow.tool-result"
 	kindSystem       = "workflow.system"
 	kindContinuation = "workflow.continuation"
+	kindReset        = "workflow.reset"
 )
 
 // item is a transcript entry with its content decoded, once.

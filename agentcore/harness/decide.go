@@ -96,6 +96,39 @@ func spend(b Budget, kind RetryKind, act action, words promptKind, reason, exhau
 	return decision{act: act, kind: kind, prompt: words, budget: after, attempt: attempt, most: most, reason: reason}
 }
 
+// boundary is a safe point at which queued submissions are placed.
+type boundary int
+
+const (
+	afterTools boundary = iota // a round is finished and the turn goes on
+	atEnd                      // the turn has its answer
+	atRest                     // nothing is under way: the queue of a failed turn is released
+)
+
+// selectAt returns which of queue a boundary places: all resets, and one input (-1 = none). A steer joins behind a round;
+// an end takes the oldest steer, else the oldest input; a queue at rest goes on with its oldest input, whatever its mode.
+// Source: durable kernel 4.2, design "Open cases".
+func selectAt(b boundary, queue []queued) (resets []int, input int) {
+	steer, oldest := -1, -1
+	for i, q := range queue {
+		switch {
+		case q.input.Reset != nil:
+			resets = append(resets, i)
+			continue
+		case q.input.Mode == Steer && steer < 0:
+			steer = i
+		}
+		if oldest < 0 {
+			oldest = i
+		}
+	}
+	switch {
+	case b == afterTools || b == atEnd && steer >= 0:
+		return resets, steer
+	}
+	return resets, oldest
+}
+
 // Budget counts consecutive failures of a turn. A complete response resets it; text and reopening do not. The zero value
 // is a full budget. It is a value: spending returns a new one.
 type Budget struct {

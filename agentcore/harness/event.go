@@ -192,6 +192,9 @@ type published struct {
 	event Event
 }
 
+// joined says that a submission became part of another one's turn.
+type joined struct{ sub, turn session.SubmissionID }
+
 // at returns e with its cursor set.
 func at(e Event, c Cursor) Event {
 	switch e := e.(type) {

@@ -131,7 +131,7 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 		}
 		if setup.System == h.shown {
 			c := derive(h.items, g.Cutoff)
-			req.System, req.Messages = c.system, c.messages
+			req.System, req.Messages = setup.System, c.messages // the prompt may be recorded behind the cutoff
 			derived = true
 		}
 		return nil
@@ -198,11 +198,11 @@ func (h *Harness) appendAnswer(tx *session.Tx, g genState, st *stream, m llm.Mes
 
 func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message) error {
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		sub, err := tx.Submission(g.Submission)
+		open, err := h.inputsOf(tx, g)
 		if err != nil {
 			return nil, err
 		}
-		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+		queue, err := h.queue(tx)
 		if err != nil {
 			return nil, err
 		}
@@ -212,22 +212,14 @@ func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genSta
 		if st.window > 0 && m.Usage != nil {
 			tx.Publish(published{g.Submission, ContextUsage{Used: m.Usage.Total, Total: st.window}})
 		}
-		h.settle(tx, sub, session.SubmissionAnswered, g.Entry, "", "")
+		h.settleAll(tx, open, session.SubmissionAnswered, g.Entry, "", "")
 		tx.Sync()
-		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.placeNext(tx, queued)
+		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.placeFrom(tx, queue, atEnd)
 	})
 	if err == nil {
 		pointAnswered.Hit()
 	}
 	return err
-}
-
-// placeNext starts the oldest queued submission: the final boundary.
-func (h *Harness) placeNext(tx *session.Tx, queued []session.Submission) error {
-	if len(queued) == 0 {
-		return nil
-	}
-	return h.place(tx, queued[0], nil)
 }
 
 func (h *Harness) resendLater(ctx context.Context, inv *task.Invocation, g genState, st *stream, d decision) error {
@@ -272,7 +264,8 @@ func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible b
 	if d.kind != "" { // asking for an answer that did not come is no retry row
 		tx.Publish(published{g.Submission, Retry{Kind: r.Kind, Attempt: r.Attempt, MaxAttempts: r.Most, Reason: r.Reason, Entry: id}})
 	}
-	after, phase := genState{Submission: g.Submission, Cutoff: id, Budget: d.budget, Spoken: g.Spoken || visible}, phaseRequest
+	after, phase := g.after(id), phaseRequest
+	after.Budget, after.Spoken = d.budget, g.Spoken || visible
 	if d.delay > 0 {
 		after.WakeAt, phase = h.opts.Now().Add(d.delay), phaseRetry
 	}
@@ -301,7 +294,7 @@ func partialMessage(doc liveDoc) llm.Message {
 // failTurn ends a turn without an answer. What was shown stays in the transcript; the queue is held.
 func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, reason, detail string, m llm.Message) error {
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		sub, err := tx.Submission(g.Submission)
+		open, err := h.inputsOf(tx, g)
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +305,7 @@ func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState
 		if err := h.keepFailed(tx, g, st, m, detail); err != nil {
 			return nil, err
 		}
-		h.settle(tx, sub, session.SubmissionUnanswered, 0, reason, detail)
+		h.settleAll(tx, open, session.SubmissionUnanswered, 0, reason, detail)
 		held()
 		tx.Sync()
 		return task.Settle{Outcome: session.Outcome{Status: session.Failed, Error: detail}}, nil
@@ -351,7 +344,7 @@ func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) err
 	}
 	reason := inv.Task().AbortReason
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		sub, err := tx.Submission(g.Submission)
+		open, err := h.inputsOf(tx, g)
 		if err != nil {
 			return nil, err
 		}
@@ -371,7 +364,7 @@ func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) err
 				return nil, err
 			}
 		}
-		h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+		h.settleAll(tx, open, session.SubmissionUnanswered, 0, reasonAborted, reason)
 		held()
 		tx.Sync()
 		return task.Settle{Outcome: session.Outcome{Status: session.Aborted, Reason: reason}}, nil
@@ -389,7 +382,7 @@ func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outc
 	if detail == "" {
 		detail = o.Reason
 	}
-	sub, err := tx.Submission(g.Submission)
+	open, err := h.inputsOf(tx, g)
 	if err != nil {
 		return err
 	}
@@ -398,7 +391,7 @@ func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outc
 		return err
 	}
 	tx.Sync()
-	h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonFaulted, detail)
+	h.settleAll(tx, open, session.SubmissionUnanswered, 0, reasonFaulted, detail)
 	held()
 	return nil
 }

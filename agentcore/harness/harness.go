@@ -131,8 +131,11 @@ func (h *Harness) add(e session.Entry) error {
 // mirror takes a committed item in. It runs on the line.
 func (h *Harness) mirror(it item) {
 	h.items = append(h.items, it)
-	if it.kind == kindSystem {
+	switch {
+	case it.kind == kindSystem:
 		h.shown = it.system
+	case it.head != 0:
+		h.shown = "" // a new context shows the whole prompt again
 	}
 }
 
@@ -145,6 +148,9 @@ func (h *Harness) committed(c session.Commit) {
 		switch p := p.(type) {
 		case item:
 			h.mirror(p)
+		case joined: // its readers follow the turn from here on
+			h.subs[p.turn] = append(h.subs[p.turn], h.subs[p.sub]...)
+			delete(h.subs, p.sub)
 		case published:
 			e := at(p.event, Cursor{Store: h.sess.StoreID(), Seq: c.Seq, Index: i})
 			for _, f := range h.subs[p.sub] {
@@ -201,11 +207,13 @@ func (h *Harness) subscribe(sub session.SubmissionID, f *feed) {
 	}
 }
 
-func (h *Harness) unsubscribe(sub session.SubmissionID, f *feed) {
+func (h *Harness) unsubscribe(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.subs[sub] = slices.DeleteFunc(h.subs[sub], func(o *feed) bool { return o == f })
-	if len(h.subs[sub]) == 0 {
-		delete(h.subs, sub)
+	for sub, feeds := range h.subs {
+		h.subs[sub] = slices.DeleteFunc(feeds, func(o *feed) bool { return o == f })
+		if len(h.subs[sub]) == 0 {
+			delete(h.subs, sub)
+		}
 	}
 }

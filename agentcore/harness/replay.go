@@ -11,8 +11,8 @@ import (
 )
 
 // replay gives f what a turn has shown so far, from the record alone: its entries, the committed part of an answer under
-// way, and its end. It runs on the line, so that live events follow without a gap or a repeat.
-func (h *Harness) replay(tx *session.Tx, sub session.Submission, f *feed) error {
+// way, and its end; for an input that joined a turn, what that turn has shown since. It runs on the line, so that live events follow without a gap or a repeat.
+func (h *Harness) replay(tx *session.Tx, sub session.Submission, turn session.SubmissionID, f *feed) error {
 	r := replayer{f: f, cursor: Cursor{Store: tx.StoreID(), Seq: tx.Seq() - 1, Index: -1}}
 	if sub.Entry != 0 {
 		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, From: sub.Entry})
@@ -20,11 +20,11 @@ func (h *Harness) replay(tx *session.Tx, sub session.Submission, f *feed) error 
 			return err
 		}
 		for _, e := range slices.Backward(entries) {
-			if err := r.entry(e, sub.ID); err != nil {
+			if err := r.entry(e, turn); err != nil {
 				return err
 			}
 		}
-		if err := r.live(tx, sub.ID); err != nil {
+		if err := r.live(tx, turn); err != nil {
 			return err
 		}
 	}
@@ -144,9 +144,13 @@ func (h *Harness) AnswerOf(ctx context.Context, requestID string) (Answer, error
 		if err != nil {
 			return err
 		}
+		turn, err := turnOf(sub)
+		if err != nil {
+			return err
+		}
 		a.Entry = sub.Answer
 		for _, e := range slices.Backward(entries) {
-			if err := a.add(e, sub.ID); err != nil {
+			if err := a.add(e, turn); err != nil {
 				return err
 			}
 		}

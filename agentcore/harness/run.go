@@ -10,7 +10,6 @@ import (
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
-	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
 // Submit is one input for the model.
@@ -21,6 +20,7 @@ type Submit struct {
 	Prompt    string
 	Images    []llm.Block
 	Settings  json.RawMessage // for Options.Resolve; stored, so without credentials
+	Mode      Mode            // what it does while another turn is under way
 }
 
 // Run submits and follows one turn. It yields the turn's events from its beginning (those of a turn that was already
@@ -41,7 +41,7 @@ func (h *Harness) Run(ctx context.Context, s Submit, host Host) iter.Seq2[Event,
 			yield(nil, err)
 			return
 		}
-		defer h.unsubscribe(sub, f)
+		defer h.unsubscribe(f)
 		h.sched.Unpark()
 		if err := h.sched.Resume(ctx); err != nil {
 			yield(nil, err)
@@ -99,6 +99,11 @@ func unanswered(e TurnEnd) error {
 		return fault.New(fault.EmptyAnswer, "%s", e.Detail)
 	case reasonSetup:
 		return fault.New(fault.InputValidation, "%s", e.Detail)
+	case reasonReset:
+		return fault.New(fault.ExecutionAborted, "%s", e.Detail)
+	}
+	if e.Status == session.SubmissionWithdrawn {
+		return fault.New(fault.ExecutionAborted, "the input was withdrawn before its turn began")
 	}
 	return fault.New(fault.Internal, "%s: %s", e.Reason, e.Detail)
 }
@@ -120,89 +125,6 @@ func asFault(err error) error {
 	return err
 }
 
-// admit finds or makes the submission, and subscribes f behind a replay of what the turn has shown so far. The receipt is
-// synced: a caller may rely on it.
-func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.SubmissionID, error) {
-	if s.RequestID == "" {
-		return 0, fault.New(fault.InputValidation, "requestId: must not be empty")
-	}
-	payload := submitted{s.Prompt, s.Images, s.Settings}
-	digest, err := strictjson.Digest(submitted{Prompt: s.Prompt, Images: s.Images}) // settings may change between attempts
-	if err != nil {
-		return 0, fault.New(fault.InputValidation, "submission %q: %w", s.RequestID, err)
-	}
-	if id, found, err := h.attach(ctx, s.RequestID, digest, f); found || err != nil {
-		if err == nil {
-			err = h.release(ctx)
-		}
-		return id, asFault(err)
-	}
-	id, err := h.create(ctx, s, digest, payload, f)
-	if errors.Is(err, errExists) { // a twin of this call was faster
-		id, _, err = h.attach(ctx, s.RequestID, digest, f)
-	}
-	return id, asFault(err)
-}
-
-// errExists reports that the submission was made between looking and creating.
-var errExists = errors.New("harness: submission exists")
-
-func (h *Harness) create(ctx context.Context, s Submit, digest string, payload submitted, f *feed) (session.SubmissionID, error) {
-	setup, err := h.opts.Resolve(ctx, s.Settings)
-	if err != nil {
-		return 0, err
-	}
-	var id session.SubmissionID
-	_, err = h.sess.Commit(ctx, func(tx *session.Tx) error {
-		if _, err := tx.SubmissionByRequest(session.Root, s.RequestID); err == nil {
-			return errExists
-		} else if !errors.Is(err, session.ErrNotFound) {
-			return err
-		}
-		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
-		if err != nil {
-			return err
-		}
-		if err := tx.EnsureRoot(); err != nil {
-			return err
-		}
-		tx.Sync()
-		sub := session.Submission{Conversation: session.Root, RequestID: s.RequestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(payload)}
-		sub.ID = tx.CreateSubmission(sub)
-		id = sub.ID
-		h.subscribe(id, f)
-		switch {
-		case h.busy(tx):
-		case len(queued) > 0:
-			return h.place(tx, queued[0], nil)
-		default:
-			return h.place(tx, sub, &setup)
-		}
-		return nil
-	})
-	if err != nil {
-		h.unsubscribe(id, f)
-		return 0, err
-	}
-	return id, nil
-}
-
-// release starts the oldest queued submission when nothing is under way: a queue held by a failed turn goes on as soon as
-// somebody asks for one of its turns.
-func (h *Harness) release(ctx context.Context) error {
-	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		if h.busy(tx) {
-			return nil
-		}
-		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
-		if err != nil {
-			return err
-		}
-		return h.placeNext(tx, queued)
-	})
-	return err
-}
-
 // attach subscribes to a submission that exists.
 func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed) (session.SubmissionID, bool, error) {
 	var id session.SubmissionID
@@ -219,10 +141,17 @@ func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed)
 		if sub.Digest != digest {
 			return fault.New(fault.Conflict, "requestId %q was used for another input", requestID)
 		}
-		if err := h.replay(tx, sub, f); err != nil {
+		if f == nil {
+			return nil
+		}
+		turn, err := turnOf(sub)
+		if err != nil {
 			return err
 		}
-		h.subscribe(id, f)
+		if err := h.replay(tx, sub, turn, f); err != nil {
+			return err
+		}
+		h.subscribe(turn, f)
 		return nil
 	})
 	return id, found, err
@@ -238,26 +167,26 @@ func (h *Harness) busy(tx *session.Tx) bool {
 	return false
 }
 
-// place puts a submission into the transcript and starts its turn. With a setup the request is prepared in the same
-// commit.
-func (h *Harness) place(tx *session.Tx, sub session.Submission, setup *Setup) error {
-	var p submitted
-	if err := json.Unmarshal(sub.Payload, &p); err != nil {
-		return err
-	}
+// place puts an input into the transcript and starts its turn. With a setup the request is prepared in the same commit.
+func (h *Harness) place(tx *session.Tx, q queued, setup *Setup) error {
 	if setup != nil {
-		h.showSystem(tx, *setup, sub.ID)
+		h.showSystem(tx, *setup, q.sub.ID)
 	}
-	m := llm.Message{Role: llm.RoleUser}
-	if p.Prompt != "" {
-		m.Blocks = append(m.Blocks, llm.Block{Type: llm.Text, Text: p.Prompt})
-	}
-	m.Blocks = append(m.Blocks, p.Images...)
-	cutoff := h.say(tx, session.Entry{Kind: kindUser}, m, entryData{Submission: sub.ID})
-	sub.Status, sub.Entry = session.SubmissionPlaced, cutoff
-	tx.PutSubmission(sub)
-	h.generate(tx, genState{Submission: sub.ID, Cutoff: cutoff}, phaseRequest)
+	cutoff := h.sayInput(tx, q)
+	q.sub.Status, q.sub.Entry = session.SubmissionPlaced, cutoff
+	tx.PutSubmission(q.sub)
+	h.generate(tx, genState{Submission: q.sub.ID, Cutoff: cutoff}, phaseRequest)
 	return nil
+}
+
+// sayInput appends an input's message.
+func (h *Harness) sayInput(tx *session.Tx, q queued) session.EntryID {
+	m := llm.Message{Role: llm.RoleUser}
+	if q.input.Prompt != "" {
+		m.Blocks = append(m.Blocks, llm.Block{Type: llm.Text, Text: q.input.Prompt})
+	}
+	m.Blocks = append(m.Blocks, q.input.Images...)
+	return h.say(tx, session.Entry{Kind: kindUser}, m, entryData{Submission: q.sub.ID})
 }
 
 // showSystem appends the system prompt when it is not the one shown last. It reports whether it did.
@@ -292,9 +221,13 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 			h.settle(tx, sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
 			return nil
 		}
+		turn, err := turnOf(sub)
+		if err != nil {
+			return err
+		}
 		for _, t := range tx.LiveTasks() {
 			var g genState
-			if t.Kind != taskGeneration || json.Unmarshal(t.Checkpoint, &g) != nil || g.Submission != id || t.Abort {
+			if t.Kind != taskGeneration || json.Unmarshal(t.Checkpoint, &g) != nil || g.Submission != turn || t.Abort {
 				continue
 			}
 			t.Abort, t.AbortReason = true, reason

@@ -26,14 +26,20 @@ const taskVersion = 1
 
 // genState is a generation's checkpoint.
 type genState struct {
-	Submission session.SubmissionID `json:"sub"`
-	Cutoff     session.EntryID      `json:"cutoff"` // the request shows entries up to here
-	Entry      session.EntryID      `json:"entry"`  // reserved for the answer: items have their ids before it is written
-	Budget     Budget               `json:"budget,omitzero"`
-	Spoken     bool                 `json:"spoken,omitempty"`  // interrupted pieces of the same answer have text
-	Attempt    int                  `json:"attempt,omitempty"` // resends of this very request
-	WakeAt     time.Time            `json:"wakeAt,omitzero"`   // retry: absolute
-	Failed     []usageRecord        `json:"failed,omitempty"`  // what resent attempts cost
+	Submission session.SubmissionID   `json:"sub"`
+	Joined     []session.SubmissionID `json:"joined,omitempty"` // steers that this turn answers too
+	Cutoff     session.EntryID        `json:"cutoff"`           // the request shows entries up to here
+	Entry      session.EntryID        `json:"entry"`            // reserved for the answer: items have their ids before it is written
+	Budget     Budget                 `json:"budget,omitzero"`
+	Spoken     bool                   `json:"spoken,omitempty"`  // interrupted pieces of the same answer have text
+	Attempt    int                    `json:"attempt,omitempty"` // resends of this very request
+	WakeAt     time.Time              `json:"wakeAt,omitzero"`   // retry: absolute
+	Failed     []usageRecord          `json:"failed,omitempty"`  // what resent attempts cost
+}
+
+// after is the state of the turn's next generation, with a full budget.
+func (g genState) after(cutoff session.EntryID) genState {
+	return genState{Submission: g.Submission, Joined: g.Joined, Cutoff: cutoff}
 }
 
 // usageRecord is one bill.
@@ -104,6 +110,7 @@ const (
 	reasonAborted = "aborted"
 	reasonFaulted = "faulted"
 	reasonSetup   = "no_model"
+	reasonReset   = "reset"
 )
 
 // submitted is a submission's payload.
@@ -111,6 +118,14 @@ type submitted struct {
 	Prompt   string          `json:"prompt"`
 	Images   []llm.Block     `json:"images,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
+
+	Mode  Mode                 `json:"mode,omitempty"`  // "" = FollowUp
+	Reset *resetData           `json:"reset,omitempty"` // a reset and no input
+	Turn  session.SubmissionID `json:"turn,omitempty"`  // the turn a steer has joined
+}
+
+type resetData struct {
+	Handoff string `json:"handoff,omitempty"`
 }
 
 // liveDoc is the committed part of an answer still streaming.

@@ -1,0 +1,142 @@
+package harness_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/internal/specscript"
+	"github.com/workflowd/workflowd/store/sessionstore"
+)
+
+var update = flag.Bool("update", false, "rewrite what must come out of the stories; review the difference")
+
+// Every story is played four times over: on the memory store, on it again with the harness opened anew after every commit
+// at which nothing is half done, on SQLite, and dying at each commit in turn. The first three must tell the same story, the
+// last must keep the invariants.
+//
+// What the stories prove; the next test keeps this list and the files equal.
+// Promise: P-105, P-108, P-109, P-110, P-111, P-112, P-113, P-114, P-115, P-116, P-117, P-118, P-119, P-120, P-121
+// Promise: P-122, P-123, P-559, P-563, P-595
+func TestStories(t *testing.T) {
+	for name, s := range stories(t) {
+		t.Run(name, func(t *testing.T) {
+			got, commits := playOnce(t, s, memoryStore(), nobody{})
+			if *update {
+				if err := os.WriteFile(filepath.Join(storyDir, name+storyExt), []byte(s.Format(got)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				s.Want = got
+			}
+			compare(t, "once", s, got)
+			got, _ = playOnce(t, s, memoryStore(), everyCommit{})
+			compare(t, "opened again after every commit", s, got)
+			got, _ = playOnce(t, s, sqliteStore(t), nobody{})
+			compare(t, "on SQLite", s, got)
+			for n := range commits {
+				playOnce(t, s, memoryStore(), &atCommit{n: n, late: false})
+				playOnce(t, s, memoryStore(), &atCommit{n: n, late: true})
+			}
+			if commits < 2 {
+				t.Errorf("%d commits: this is no story", commits)
+			}
+		})
+	}
+}
+
+const (
+	storyDir = "testdata/story"
+	storyExt = ".txtar"
+)
+
+func stories(t *testing.T) map[string]specscript.Story {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(storyDir, "*"+storyExt))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("stories: %d files, %v", len(files), err)
+	}
+	all := map[string]specscript.Story{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := specscript.Parse(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(file), storyExt)] = s
+	}
+	return all
+}
+
+func compare(t *testing.T, how string, s specscript.Story, got []string) {
+	t.Helper()
+	if d := cmp.Diff(s.Want, got); d != "" {
+		t.Errorf("%s (%s): -want +got\n%s", s.Why, how, d)
+	}
+}
+
+// playOnce plays s in a bubble of its own, so that waits cost nothing, and checks the invariants at its end.
+func playOnce(t *testing.T, s specscript.Story, open opener, fate fate) (story []string, commits int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlayer(t, s, open, fate)
+		p.play()
+		story, commits = p.story(), p.commits
+	})
+	return story, commits
+}
+
+// opener opens the store of a story, every time the same one.
+type opener func() (session.Storage, error)
+
+func memoryStore() opener {
+	m := session.NewMemory()
+	return func() (session.Storage, error) { return m.Reopen(), nil }
+}
+
+func sqliteStore(t *testing.T) opener {
+	path := filepath.Join(t.TempDir(), "s.db")
+	return func() (session.Storage, error) {
+		return sessionstore.Open(context.Background(), path, sessionstore.Options{})
+	}
+}
+
+// A promise is proved by a story's file, and named in this one where the count of promises looks.
+func TestTheListOfPromisesIsThatOfTheStories(t *testing.T) {
+	ids := regexp.MustCompile(`P-\d{3}`)
+	source, err := os.ReadFile("story_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, line := range strings.Split(string(source), "\n") {
+		if list, ok := strings.CutPrefix(line, "// Promise:"); ok {
+			for _, id := range ids.FindAllString(list, -1) {
+				listed[id] = true
+			}
+		}
+	}
+	told := map[string]bool{}
+	for _, s := range stories(t) {
+		for _, id := range ids.FindAllString(s.Why, -1) {
+			told[id] = true
+		}
+	}
+	if d := cmp.Diff(told, listed); d != "" {
+		t.Errorf("-stories +list\n%s", d)
+	}
+	if len(told) == 0 {
+		t.Error(fmt.Errorf("no story names a promise"))
+	}
+}
