@@ -1,5 +1,8 @@
 package session
 
+// MaxTaskInput bounds the input that a command gives a task, in bytes of JSON. Source: design 4, P-153.
+const MaxTaskInput = 256 << 10
+
 // Limits of a feed. Beyond either, what waits is replaced by one full frame.
 const (
 	// WatchFrames is how many frames may wait for a reader. Source: durable kernel 10.

@@ -1,11 +1,15 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
 // Errors of a commit that would break the rules of tasks. Nothing is written.
@@ -14,9 +18,39 @@ var (
 	ErrTerminal = errors.New("session: a task that is not live cannot change")
 	// ErrOwnerDown reports a new task or conversation under an owner that is unknown, over, completing or being cancelled.
 	ErrOwnerDown = errors.New("session: the owner takes no new work")
+	// ErrTaskInput reports an input that is too large or no strict JSON.
+	ErrTaskInput = errors.New("session: the task's input is refused")
 	// ErrWaitCycle reports a task that would wait for itself, over other tasks or over its owners.
 	ErrWaitCycle = errors.New("session: a task would wait for itself")
 )
+
+// TaskInput is the door for what a command gives a task. A json.RawMessage must be one strict JSON value of at most
+// MaxTaskInput bytes and is copied as it is; any other value is encoded in canonical form. Refused are repeated members, half
+// surrogate pairs, text that is not UTF-8, numbers beyond a float64, deep nesting, and Go values that are no plain JSON (NaN,
+// time.Time, functions, maps whose keys are no strings). The error is ErrTaskInput with the JSON pointer. Call it ahead of
+// the commit that records the request: what it refuses leaves no trace. Source: P-153, P-156.
+func TaskInput(v any) (json.RawMessage, error) {
+	raw, given := v.(json.RawMessage)
+	var err error
+	if !given {
+		if err = strictjson.CheckValue(v); err == nil {
+			raw, err = strictjson.Canonical(v)
+		}
+	}
+	if err == nil {
+		err = strictjson.Decode(raw, MaxTaskInput, &checked{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTaskInput, err)
+	}
+	return bytes.Clone(raw), nil
+}
+
+// checked takes any JSON value and keeps nothing.
+type checked struct{}
+
+// UnmarshalJSON does nothing.
+func (*checked) UnmarshalJSON([]byte) error { return nil }
 
 // CreateTask adds a task and returns its id. Its owner must be live after the commit, neither completing nor marked.
 func (tx *Tx) CreateTask(t Task) TaskID {
