@@ -18,6 +18,8 @@ const (
 	newbornCommits = 64
 	// sector is the least that a disk writes whole. Bytes.
 	sector = 512
+	// backupPages is how much a Backup copies between two looks at its context. Pages.
+	backupPages = 256
 	// windowsPlainPath is the longest path Windows takes without the \\?\ prefix: 260 minus room for an 8.3 name, which
 	// also leaves room for the -wal, -shm and .lock suffixes. Bytes.
 	windowsPlainPath = 248

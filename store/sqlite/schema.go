@@ -72,33 +72,9 @@ const createVersions = `CREATE TABLE IF NOT EXISTS schema_version
 
 // migrate brings the database to the newest step, each step in a transaction of its own together with its record.
 func (s *Schema) migrate(c *conn) error {
-	applied, objects, known := 0, int64(0), false
-	err := c.query(`SELECT count(*), max(name = 'schema_version') FROM sqlite_schema`, nil, func(r *Row) error {
-		objects, known = r.Int64(0), r.Bool(1)
-		return nil
-	})
+	applied, err := s.applied(c)
 	if err != nil {
 		return err
-	}
-	if objects > 0 && !known {
-		return fmt.Errorf("%w: it has tables and no schema_version", ErrForeign)
-	}
-	if known {
-		err = c.query(`SELECT version, name, sha256 FROM schema_version ORDER BY version`, nil, func(r *Row) error {
-			applied++
-			switch version := r.Int64(0); {
-			case version != int64(applied):
-				return fmt.Errorf("%w: migration %d is not recorded", ErrNotDatabase, applied)
-			case applied > len(s.steps):
-				return fmt.Errorf("%w: it has migration %q, this program knows %d", ErrNewer, r.Text(1), len(s.steps))
-			case r.Text(2) != s.steps[applied-1].sum:
-				return fmt.Errorf("%w: its migration %q is not this program's %q", ErrForeign, r.Text(1), s.steps[applied-1].name)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, step := range s.steps[applied:] {
 		if err := c.apply(step); err != nil {
@@ -106,6 +82,37 @@ func (s *Schema) migrate(c *conn) error {
 		}
 	}
 	return nil
+}
+
+// applied counts the steps that the database has; it only reads. Errors: ErrForeign, ErrNewer, ErrNotDatabase.
+func (s *Schema) applied(c *conn) (n int, err error) {
+	objects, known := int64(0), false
+	err = c.query(`SELECT count(*), max(name = 'schema_version') FROM sqlite_schema`, nil, func(r *Row) error {
+		objects, known = r.Int64(0), r.Bool(1)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if objects > 0 && !known {
+		return 0, fmt.Errorf("%w: it has tables and no schema_version", ErrForeign)
+	}
+	if !known {
+		return 0, nil
+	}
+	err = c.query(`SELECT version, name, sha256 FROM schema_version ORDER BY version`, nil, func(r *Row) error {
+		n++
+		switch version := r.Int64(0); {
+		case version != int64(n):
+			return fmt.Errorf("%w: migration %d is not recorded", ErrNotDatabase, n)
+		case n > len(s.steps):
+			return fmt.Errorf("%w: it has migration %q, this program knows %d", ErrNewer, r.Text(1), len(s.steps))
+		case r.Text(2) != s.steps[n-1].sum:
+			return fmt.Errorf("%w: its migration %q is not this program's %q", ErrForeign, r.Text(1), s.steps[n-1].name)
+		}
+		return nil
+	})
+	return n, err
 }
 
 func (c *conn) apply(step migration) (err error) {
