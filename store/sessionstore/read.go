@@ -40,11 +40,19 @@ const (
 // errEnough ends a query early.
 var errEnough = errors.New("enough rows")
 
+// query runs one statement. A store without any commit has no rows: preparing a statement costs more than most reads.
+func (s *Store) query(sql string, args []any, each func(*sqlite.Row) error) error {
+	if s.empty {
+		return nil
+	}
+	return s.db.Query(sql, args, each)
+}
+
 // one runs a query for a single record.
 func one[T any](s *Store, what string, sql string, args []any, to func(*sqlite.Row) (T, error)) (T, error) {
 	var v T
 	found := false
-	err := s.db.Query(sql, args, func(r *sqlite.Row) (err error) {
+	err := s.query(sql, args, func(r *sqlite.Row) (err error) {
 		found = true
 		v, err = to(r)
 		return err
@@ -62,7 +70,7 @@ func one[T any](s *Store, what string, sql string, args []any, to func(*sqlite.R
 // list runs a query for many.
 func list[T any](s *Store, what string, sql string, args []any, to func(*sqlite.Row) (T, error)) ([]T, error) {
 	var all []T
-	err := s.db.Query(sql, args, func(r *sqlite.Row) error {
+	err := s.query(sql, args, func(r *sqlite.Row) error {
 		v, err := to(r)
 		all = append(all, v)
 		return err
@@ -280,7 +288,7 @@ func toDocument(scope session.Scope, owner int64) func(*sqlite.Row) (session.Doc
 func (s *Store) content(doc *session.Document, at session.Seq) error {
 	var base []byte
 	var deltas [][]byte
-	err := s.db.Query(selectRevisions, []any{int64(doc.ID), asOf(at)}, func(r *sqlite.Row) error {
+	err := s.query(selectRevisions, []any{int64(doc.ID), asOf(at)}, func(r *sqlite.Row) error {
 		if !r.Bool(0) {
 			deltas = append(deltas, r.Bytes(2))
 			return nil

@@ -31,6 +31,7 @@ type Options struct {
 type Store struct {
 	db     *sqlite.DB
 	behind bool
+	empty  bool // nothing was ever committed, so reads need no statement
 }
 
 var _ session.Storage = (*Store)(nil)
@@ -82,6 +83,7 @@ func (s *Store) Acquire(ctx context.Context) (session.State, error) {
 	if err != nil {
 		return session.State{}, fmt.Errorf("acquire session store %q: %w", s.Path(), translate(err))
 	}
+	s.empty = state.Seq == 0
 	return state, nil
 }
 
@@ -95,6 +97,7 @@ func (s *Store) Commit(b *session.Batch) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("commit %d: %w: %w", b.Seq, session.ErrNoEffect, err)
 	}
+	s.empty = false // also when the commit fails: its effect may be unknown
 	d := sqlite.Fast
 	if b.Durability == session.Synced {
 		d = sqlite.Synced
@@ -152,6 +155,7 @@ func translate(err error) error {
 // Close empties the write-ahead log, closes the file and frees the owner lock, with Options.Behind after it has returned.
 // A second Close does nothing.
 func (s *Store) Close() error {
+	s.empty = false // a read after it is told so
 	end := s.db.Close
 	if s.behind {
 		end = s.db.CloseBehind
