@@ -36,7 +36,7 @@ var Levels = [][]string{
 		"executor/internal/...", "executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
 	5: {
-		"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest",
+		"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest", "agentcore/registry",
 		"executor/executortest", "nodes/io", "store/runstore",
 	},
 	6:  {"agentcore", "executor"},
