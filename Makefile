@@ -49,7 +49,10 @@ KILLS ?= 200
 crash: ## kill a real process at every durable edge and KILLS=200 times at random, reopen, compare (minutes)
 	$(GO) test ./test/crash -v -count=1 -timeout 60m -args -crash.all -crash.random $(KILLS)
 
-soak: ## the random kills alone, KILLS=200
+ORACLE_OPS ?= 1000000
+soak: ## long runs: ORACLE_OPS=1000000 random operations against each session store, KILLS=200 random kills
+	$(GO) test ./agentcore/session -v -count=1 -timeout 120m -run Oracle -args -oracle.ops $(ORACLE_OPS)
+	$(GO) test ./store/sessionstore -v -count=1 -timeout 240m -run AgreesWith -args -oracle.ops $(ORACLE_OPS)
 	$(GO) test ./test/crash -v -count=1 -timeout 120m -run Random -args -crash.random $(KILLS)
 
 FUZZTIME ?= 20s

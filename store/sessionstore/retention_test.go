@@ -1,7 +1,6 @@
 package sessionstore
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -9,9 +8,6 @@ import (
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/store/sqlite"
 )
-
-// soak adds the sizes that take long: make soak.
-var soak = flag.Bool("soak", false, "also measure a session of 50,000 entries")
 
 // How much more than in proportion a larger session may take. The trees of the file grow a level now and then.
 const growthSlack = 1.05
@@ -47,10 +43,7 @@ func (o *owner) fill(t testing.TB, c session.ConversationID, entries int) {
 }
 
 func TestASessionGrowsInProportionToItsEntries(t *testing.T) {
-	sizes := []int{1_000, 10_000}
-	if *soak {
-		sizes = append(sizes, 50_000)
-	}
+	sizes := []int{1_000, 10_000, 50_000}
 	first := 0.0
 	for _, entries := range sizes {
 		o := acquired(t, filepath.Join(t.TempDir(), "x.db"))
