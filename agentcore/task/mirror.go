@@ -67,6 +67,9 @@ func (m *mirror) put(tasks []session.Task) {
 // touch says that something about a task changed.
 func (m *mirror) touch(id session.TaskID) { m.due[id] = struct{}{} }
 
+// untouch takes back that a task is due.
+func (m *mirror) untouch(id session.TaskID) { delete(m.due, id) }
+
 // take returns what is due, in id order, and starts over.
 func (m *mirror) take() []session.TaskID {
 	ids := slices.Sorted(maps.Keys(m.due))

@@ -236,7 +236,9 @@ func (s *Scheduler) onEnded(m ended, round int) {
 		s.sleepers.add(inv.began, sleep.until)
 		s.relax(inv)
 	case m.err != nil || !inv.progress:
-		s.fault(m)
+		if s.fault(m) {
+			s.mirror.untouch(id) // its end is on the way to the mirror: as the mirror has it, it would run again
+		}
 	}
 }
 

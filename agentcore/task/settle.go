@@ -12,7 +12,7 @@ import (
 
 // fault settles a task whose phase broke the rules. It did not when the task was settled, marked, or moved by somebody
 // else meanwhile.
-func (s *Scheduler) fault(m ended) {
+func (s *Scheduler) fault(m ended) (concluded bool) {
 	inv := m.inv
 	if m.err == nil {
 		m.err = errors.New("the phase returned without committing progress")
@@ -22,8 +22,10 @@ func (s *Scheduler) fault(m ended) {
 		if !live || t.Outcome != nil || t.Abort != inv.aborting || !sameStep(t, inv.task) {
 			return nil
 		}
+		concluded = true
 		return s.conclude(tx, t, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}, inv.def)
 	})
+	return concluded
 }
 
 // abort ends a marked task whose owned work has drained: by its code, or without any.
