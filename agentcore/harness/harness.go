@@ -76,6 +76,11 @@ type Harness struct {
 
 // Open takes ownership of storage and loads the conversation. Nothing runs until Run. The harness closes storage.
 func Open(ctx context.Context, storage session.Storage, opts Options, mode session.SyncMode) (*Harness, error) {
+	return open(ctx, storage, opts, mode, task.Fixed{})
+}
+
+// open is Open with definitions beside the harness's own.
+func open(ctx context.Context, storage session.Storage, opts Options, mode session.SyncMode, others task.Source) (*Harness, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -89,8 +94,77 @@ func Open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 		return nil, errors.Join(err, sess.Close())
 	}
 	sess.Watch(h.committed)
-	h.sched = task.NewScheduler(sess, h.fail, h.generation(), h.toolTask())
+	h.sched = task.NewSchedulerFrom(sess, h.fail, task.Join(task.NewFixed(h.generation(), h.toolTask()), others))
 	return h, nil
+}
+
+// errSettled ends the feed of Settle.
+var errSettled = errors.New("harness: nothing is left to do")
+
+// Settle ends all unfinished work of a session that nobody runs: every live task is cancelled and every queued input
+// ends unanswered, in one synced commit; then the tasks' own abort code runs, of our kinds and of those in others. A kind
+// that nobody defines is orphaned, without cleanup. It returns how many tasks were live once none is any more, and closes
+// storage. When ctx ends before, the marks stay and the next owner goes on. No model is asked and no tool runs.
+func Settle(ctx context.Context, storage session.Storage, reason string, others task.Source) (n int, err error) {
+	refuse := func(context.Context, json.RawMessage) (Setup, error) {
+		return Setup{}, errors.New("nothing starts while a session is settled")
+	}
+	h, err := open(ctx, storage, Options{Resolve: refuse}, session.Auto, others)
+	if err != nil {
+		return 0, asFault(err)
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	f := newFeed()
+	h.subscribe(0, f) // hears of a failing store
+	live := map[session.TaskID]bool{}
+	h.sess.Watch(func(c session.Commit) {
+		for _, t := range c.Batch.Tasks {
+			if live[t.ID] = true; t.Status == session.TaskTerminal {
+				delete(live, t.ID)
+			}
+		}
+		if len(live) == 0 {
+			f.end(errSettled)
+		}
+	})
+	if n, err = h.markAll(ctx, reason, live); err != nil || n == 0 {
+		return n, asFault(err)
+	}
+	if err := h.resume(ctx); err != nil {
+		return n, err
+	}
+	if _, err := f.take(ctx); !errors.Is(err, errSettled) {
+		return n, asFault(err)
+	}
+	return n, nil
+}
+
+// markAll cancels every live task, which it notes in live, and what waits in the queue.
+func (h *Harness) markAll(ctx context.Context, reason string, live map[session.TaskID]bool) (int, error) {
+	n := 0
+	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
+		queue, err := h.queue(tx)
+		if err != nil {
+			return err
+		}
+		for _, t := range tx.LiveTasks() {
+			n++
+			live[t.ID] = true
+			if !t.Abort {
+				t.Abort, t.AbortReason = true, reason
+				tx.PutTask(t)
+				tx.Sync()
+			}
+		}
+		for _, q := range queue {
+			if q.input.Reset == nil {
+				h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+				tx.Sync()
+			}
+		}
+		return nil
+	})
+	return n, err
 }
 
 // StoreID is the identity of the session's store.

@@ -189,34 +189,6 @@ func TestARoundCostsTwoCommits(t *testing.T) {
 	}
 }
 
-func TestParallelCallsKeepCallOrderForTheModel(t *testing.T) {
-	r := newRig(t, scripted.Response{scripted.Call{Name: "read", Args: `{"n":1}`}, scripted.Call{Name: "bash", Args: `{"n":2}`}, scripted.Call{Name: "read", Args: `{"n":3}`}}, say("Done."))
-	release := make(chan struct{})
-	r.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
-		if string(c.Args) == `{"n":1}` {
-			<-release // the first call ends last
-		} else if c.Name == "read" {
-			close(release)
-		}
-		return tool.Text(string(c.Args)), nil
-	}
-	h := r.open()
-	defer h.Close()
-	if _, err := run(t.Context(), h, "r1", "go", nil); err != nil {
-		t.Fatal(err)
-	}
-	var results []string
-	reqs := r.model.Requests()
-	for _, m := range reqs[len(reqs)-1].Messages {
-		if m.Role == "tool" {
-			results = append(results, m.Text)
-		}
-	}
-	if d := cmp.Diff([]string{`{"n":1}`, `{"n":2}`, `{"n":3}`}, results); d != "" {
-		t.Error(d)
-	}
-}
-
 // Promise: P-560, P-562, P-565, P-568, P-572
 func TestADropWithOutputIsCarriedOnBehindTheTextThatWasShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -236,46 +208,6 @@ func TestADropWithOutputIsCarriedOnBehindTheTextThatWasShown(t *testing.T) {
 	})
 }
 
-// Promise: P-553, P-555, P-570, P-574
-func TestADropWithoutOutputSendsTheSameRequestAgainTenTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var rs []scripted.Response
-		for range 11 {
-			rs = append(rs, scripted.Response{scripted.Status{Code: 503}})
-		}
-		r := newRig(t, rs...)
-		h := r.open()
-		got, err := run(t.Context(), h, "r1", "go", nil)
-		if !fault.Is(err, fault.ModelError) || !strings.Contains(err.Error(), "10 attempts") || !strings.Contains(err.Error(), "503") {
-			t.Errorf("exhausted = %v, want a model error that says how often and why", err)
-		}
-		if n := len(r.model.Requests()); n != 11 {
-			t.Errorf("%d requests, want 1 + 10", n)
-		}
-		if len(got) != 10 || got[9] != "retry dropped 10/10" {
-			t.Errorf("story %q", got)
-		}
-		h.Close()
-	})
-}
-
-// Promise: P-579, P-580
-func TestTheOutputLimitNeverRunsACallAndNamesMaxTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cut := scripted.Response{scripted.Call{Name: "bash", Args: `{"command":"x"}`}, scripted.Length{}}
-		r := newRig(t, cut, cut, cut)
-		h := r.open()
-		_, err := run(t.Context(), h, "r1", "go", nil)
-		if !fault.Is(err, fault.ModelError) || !strings.Contains(err.Error(), "maxTokens") {
-			t.Errorf("err = %v, want one that names maxTokens", err)
-		}
-		if n := r.bash.Load(); n != 0 {
-			t.Errorf("bash ran %d times", n)
-		}
-		h.Close()
-	})
-}
-
 // A half call is output: the turn is carried on, and the call is asked for whole.
 // Promise: P-487, P-488, P-557, P-571
 func TestTheBeginningOfACallIsNeverSentForTwice(t *testing.T) {
@@ -289,41 +221,6 @@ func TestTheBeginningOfACallIsNeverSentForTwice(t *testing.T) {
 		}
 		h.Close()
 	})
-}
-
-func TestALostCallIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, append(say("Reading it now."), scripted.LostCall{}), do("read", `{}`), say("Done."))
-		h := r.open()
-		got, err := run(t.Context(), h, "r1", "go", nil)
-		r.check(got, err, "text Reading it now.", "retry lost-call 1/10", "call read {}", "result ok {}", "text Done.", "answered")
-		h.Close()
-	})
-}
-
-func TestAnEmptyEndIsAskedOnceForAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, scripted.Response{scripted.Empty{}}, scripted.Response{scripted.Empty{}})
-		h := r.open()
-		if _, err := run(t.Context(), h, "r1", "go", nil); !fault.Is(err, fault.EmptyAnswer) {
-			t.Errorf("err = %v, want empty_answer", err)
-		}
-		h.Close()
-	})
-}
-
-// Promise: P-496
-func TestAnUnknownToolAndBadArgumentsAreResultsAndNothingRuns(t *testing.T) {
-	r := newRig(t, scripted.Response{scripted.Call{Name: "rm", Args: `{}`}, scripted.Call{Name: "bash", Args: `{"a":`}}, say("Sorry."))
-	h := r.open()
-	defer h.Close()
-	got, err := run(t.Context(), h, "r1", "go", nil)
-	if err != nil || r.bash.Load() != 0 {
-		t.Fatalf("err %v, bash ran %d times", err, r.bash.Load())
-	}
-	if len(got) != 6 || !strings.HasSuffix(got[1], "tool_unavailable") || !strings.HasSuffix(got[3], "invalid_arguments") {
-		t.Errorf("story %q", got)
-	}
 }
 
 // Promise: P-093, P-595, P-597
@@ -432,22 +329,6 @@ func TestAPausedCallKeepsItsIdentityAndRunsOnce(t *testing.T) {
 	r.check(got, err, "call bash {}", "result ok {}", "text Done.", "answered")
 	if r.bash.Load() != 1 || len(host.ids) != 3 || host.ids[0] != host.ids[2] {
 		t.Errorf("bash ran %d times; identities %q", r.bash.Load(), host.ids)
-	}
-}
-
-// Promise: P-083, P-084
-func TestADeniedCallIsAResultThatTheModelReads(t *testing.T) {
-	r := newRig(t, do("bash", `{}`), say("I will not."))
-	r.own = true
-	host := &pausing{}
-	no := errors.New("not on a Friday")
-	host.answer.Store(&no)
-	h := r.open()
-	defer h.Close()
-	got, err := run(t.Context(), h, "r1", "go", host)
-	r.check(got, err, "call bash {}", "result not on a Friday blocked", "text I will not.", "answered")
-	if r.bash.Load() != 0 {
-		t.Error("a denied call ran")
 	}
 }
 

@@ -351,6 +351,9 @@ func (p *player) sent() string {
 	var parts []string
 	for _, m := range reqs[len(reqs)-1].Messages {
 		part := m.Role
+		if m.Reasoning != "" {
+			part += fmt.Sprintf(" (%s)", clipped(m.Reasoning))
+		}
 		if m.Role != "system" && m.Text != "" {
 			part += fmt.Sprintf(" %q", clipped(m.Text))
 		}

@@ -269,7 +269,7 @@ func (p *player) checkInvariants() {
 		name, _, _ := strings.Cut(call, " ")
 		for _, t := range p.tools {
 			if t.Spec().Name == name && t.Replay() == tool.Never && n > 1 {
-				p.t.Errorf("call %s ran %d times", call, n)
+				p.t.Errorf("call %s ran %d times; so far:\n%s", call, n, strings.Join(p.log, "\n"))
 			}
 		}
 	}
