@@ -9,5 +9,9 @@
 //	                                   ▼                      ▼
 //	                               rolled back            poisoned: reopen
 //
+// Conversations fork at any entry they show (Tx.Fork) and are removed whole (Tx.Remove). A reader takes a snapshot or
+// follows the commits of one conversation (Session.WatchConversation); one that falls behind gets a snapshot, and no commit
+// waits for it.
+//
 // One Session has one owner. Every batch carries the owner's epoch; a store whose epoch moved on refuses it whole.
 package session
