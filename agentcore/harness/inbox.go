@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -12,10 +13,7 @@ import (
 	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
-var (
-	pointAdmitted = faultpoint.New("harness.submission.committed")
-	pointChanged  = faultpoint.New("harness.command.committed")
-)
+var pointAdmitted = faultpoint.New("harness.submission.committed")
 
 // Mode says what an input does while a turn is under way. On an idle conversation every mode starts a turn.
 type Mode string
@@ -190,7 +188,6 @@ func (h *Harness) change(ctx context.Context, verb, requestID, inputID string, d
 	if err != nil {
 		return Receipt{}, asFault(err)
 	}
-	pointChanged.Hit()
 	return receipt, nil
 }
 
@@ -205,7 +202,11 @@ func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.Submiss
 	default:
 		return 0, fault.New(fault.InputValidation, "mode: %q is none of followUp, steer, reject", mode)
 	}
-	p := submitted{Prompt: s.Prompt, Images: s.Images, Settings: s.Settings, Mode: mode}
+	p := submitted{Prompt: s.Prompt, Settings: s.Settings, Mode: mode}
+	for _, image := range s.Images {
+		image.Data = slices.Clone(image.Data) // the transcript keeps it
+		p.Images = append(p.Images, image)
+	}
 	return h.record(ctx, s.RequestID, p, func(ctx context.Context) (Setup, error) { return h.opts.Resolve(ctx, s.Settings) }, f)
 }
 

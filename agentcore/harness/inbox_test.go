@@ -1,0 +1,133 @@
+package harness_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/harness"
+	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/llm/scripted"
+	"github.com/workflowd/workflowd/agentcore/tool"
+)
+
+// follow runs an input of a mode and returns its events' types, deltas joined, and its error.
+func follow(ctx context.Context, h *harness.Harness, s harness.Submit) (story []string, err error) {
+	for e, err := range h.Run(ctx, s, nil) {
+		if err != nil {
+			return story, err
+		}
+		switch e := e.(type) {
+		case harness.TextDelta:
+			story = append(story, e.Text)
+		case harness.TurnEnd:
+			story = append(story, string(e.Status))
+		}
+	}
+	return story, nil
+}
+
+func TestTheReaderOfASteerHearsTheTurnFromItsBoundaryOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, append(say("I look."), scripted.Call{Name: "read", Args: `{}`}), say("Done."))
+		release := make(chan struct{})
+		r.do = func(context.Context, tool.Call) (tool.Result, error) {
+			<-release
+			return tool.Text("ok"), nil
+		}
+		h := r.open()
+		var wg sync.WaitGroup
+		read := func(want []string, s harness.Submit) {
+			wg.Go(func() {
+				got, err := follow(t.Context(), h, s)
+				if d := cmp.Diff(want, got); d != "" || err != nil {
+					t.Errorf("%s: %v\n%s", s.RequestID, err, d)
+				}
+			})
+			synctest.Wait()
+		}
+		steer := harness.Submit{RequestID: "r2", Prompt: "two", Mode: harness.Steer}
+		read([]string{"I look.", "Done.", "answered"}, harness.Submit{RequestID: "r1", Prompt: "one"})
+		read([]string{"Done.", "answered"}, steer)
+		close(release)
+		wg.Wait()
+		read([]string{"Done.", "answered"}, steer) // told again
+		wg.Wait()
+		h.Close()
+		h = r.open()
+		read([]string{"Done.", "answered"}, steer) // after a restart
+		wg.Wait()
+		h.Close()
+	})
+}
+
+func TestTheReaderOfAWithdrawnInputHearsThatItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, do("read", `{}`), say("Done."))
+		release := make(chan struct{})
+		r.do = func(context.Context, tool.Call) (tool.Result, error) {
+			<-release
+			return tool.Text("ok"), nil
+		}
+		h := r.open()
+		if _, err := h.Submit(t.Context(), harness.Submit{RequestID: "r1", Prompt: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := follow(t.Context(), h, harness.Submit{RequestID: "r2", Prompt: "two"}); !fault.Is(err, fault.ExecutionAborted) || !strings.Contains(err.Error(), "withdrawn") {
+				t.Errorf("the reader heard %v", err)
+			}
+		})
+		synctest.Wait()
+		got, err := h.Withdraw(t.Context(), "c1", "r2")
+		if want := (harness.Receipt{RequestID: "c1", InputID: "r2", Result: harness.Withdrawn}); err != nil || got != want {
+			t.Errorf("receipt %+v, %v; want %+v", got, err, want)
+		}
+		wg.Wait()
+		close(release)
+		synctest.Wait()
+		h.Close()
+	})
+}
+
+// A command is copied at the call: what its sender does to the slices afterwards changes nothing.
+// Promise: P-107
+func TestAnInputIsCopiedAtTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, do("read", `{}`), say("One."), say("Two."))
+		release := make(chan struct{})
+		r.do = func(context.Context, tool.Call) (tool.Result, error) {
+			<-release
+			return tool.Text("ok"), nil
+		}
+		h := r.open()
+		for _, id := range []string{"r1", "r2"} { // one is placed at once, one is queued
+			images := []llm.Block{{Type: llm.Image, Data: []byte("first"), MimeType: "image/png"}}
+			if _, err := h.Submit(t.Context(), harness.Submit{RequestID: id, Prompt: id, Images: images}); err != nil {
+				t.Fatal(err)
+			}
+			copy(images[0].Data, "other")
+		}
+		close(release)
+		synctest.Wait()
+		reqs := r.model.Requests()
+		seen := 0
+		for _, m := range reqs[len(reqs)-1].Messages {
+			for _, image := range m.Images {
+				if seen++; !strings.HasSuffix(image, "Zmlyc3Q=") {
+					t.Errorf("the model was shown %q", image)
+				}
+			}
+		}
+		if seen != 2 {
+			t.Errorf("the model was shown %d images, want 2", seen)
+		}
+		h.Close()
+	})
+}
