@@ -14,11 +14,14 @@ const (
 	digestPart = 32
 )
 
+// Suffix ends the name of every session file.
+const Suffix = ".db"
+
 // DatabasePath returns where the session of (project, conversation, sessionKey) is kept below agentStoreDir:
 // <dir>/<project>/<conversation>/<sessionKey>.db. Equal triples give the same file, different ones different files, also
 // on file systems that ignore case. It touches no disk. Source: P-645, P-636.
 func DatabasePath(agentStoreDir, project, conversation, sessionKey string) string {
-	return filepath.Join(agentStoreDir, pathPart(project), pathPart(conversation), pathPart(sessionKey)+".db")
+	return filepath.Join(agentStoreDir, pathPart(project), pathPart(conversation), pathPart(sessionKey)+Suffix)
 }
 
 // pathPart encodes any string as a file name: [a-z0-9_-] stay, another byte becomes ~hh, and what is then longer than
