@@ -16,7 +16,7 @@ func open(ctx context.Context, opts Options) (session.Storage, error) {
 	if opts.DatabasePath == "" {
 		return session.NewMemory(), nil
 	}
-	s, err := sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{Behind: true})
+	s, err := sessionstore.Open(ctx, opts.DatabasePath, sessionstore.Options{Behind: true, Idle: sessionstore.IdleHandle})
 	if err == nil {
 		return s, nil
 	}

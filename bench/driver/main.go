@@ -138,7 +138,7 @@ func (b *bench) tool(w *work, log func(int)) tool.Tool {
 func (b *bench) session(ctx context.Context, id string, onChunk func(), log func(int)) (*work, error) {
 	w := &work{}
 	begun := time.Now()
-	store, err := sessionstore.Open(ctx, filepath.Join(b.dir, id+".db"), sessionstore.Options{Behind: true})
+	store, err := sessionstore.Open(ctx, filepath.Join(b.dir, id+".db"), sessionstore.Options{Behind: true, Idle: sessionstore.IdleHandle})
 	if err != nil {
 		return w, err
 	}

@@ -45,6 +45,11 @@ func (s *Store) query(sql string, args []any, each func(*sqlite.Row) error) erro
 	if s.empty {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fetch(); err != nil {
+		return err
+	}
 	return s.db.Query(sql, args, each)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/internal/ids"
@@ -25,13 +27,27 @@ type Options struct {
 	MustExist bool         // fs.ErrNotExist instead of a new session
 	Lock      *sqlite.Lock // taken before with sqlite.LockOwner; the store frees it, also when Open fails
 	Behind    bool         // Close does not wait for the disk: see sqlite.DB.CloseBehind and sqlite.Drain
+	// Idle is after how long without use the file is put away: it stays owned, has no open handle, and comes back with the
+	// next use. So does the least used one when HandlesMost files with Idle are open. 0 = never.
+	Idle time.Duration
 }
 
-// Store is one session's records in a SQLite file. It is used by one session.Session, one call at a time.
+// Store is one session's records in a SQLite file. It is used by one session.Session, one call at a time; its own clock
+// comes beside that.
+//
+// mu guards db, away, timer, closed and failed.
 type Store struct {
-	db     *sqlite.DB
 	behind bool
 	empty  bool // nothing was ever committed, so reads need no statement
+	idle   time.Duration
+	used   atomic.Int64 // when; nanoseconds since 1970
+
+	mu     sync.Mutex
+	db     *sqlite.DB
+	away   *sqlite.Lock // not nil while the file is put away
+	timer  *time.Timer  // nil without idle
+	closed bool
+	failed error // why the file was not put away well
 }
 
 var _ session.Storage = (*Store)(nil)
@@ -54,14 +70,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session store: %w", err)
 	}
-	return &Store{db: db, behind: o.Behind}, nil
+	s := &Store{db: db, behind: o.Behind, idle: o.Idle}
+	s.watch()
+	return s, nil
 }
 
 // Path returns the absolute path of the file.
 func (s *Store) Path() string { return s.db.Path() }
-
-// DB gives the file's connection to who copies it; it must not be written through.
-func (s *Store) DB() *sqlite.DB { return s.db }
 
 // Acquire raises the epoch and returns the state. A file without its metadata row is session.ErrCorrupt.
 func (s *Store) Acquire(ctx context.Context) (session.State, error) {
@@ -70,7 +85,7 @@ func (s *Store) Acquire(ctx context.Context) (session.State, error) {
 		return state, fmt.Errorf("acquire session store: %w", err)
 	}
 	rows := 0
-	err := s.db.Transact(sqlite.Fast, func(tx *sqlite.Tx) error {
+	err := s.transact(sqlite.Fast, func(tx *sqlite.Tx) error {
 		return tx.Query(acquire, []any{ids.New(ids.Session)}, func(r *sqlite.Row) error {
 			rows++
 			state = session.State{StoreID: r.Text(0), Epoch: r.Int64(1), Seq: session.Seq(r.Int64(2)), NextID: r.Int64(3)}
@@ -102,7 +117,7 @@ func (s *Store) Commit(b *session.Batch) error {
 	if b.Durability == session.Synced {
 		d = sqlite.Synced
 	}
-	err := s.db.Transact(d, func(tx *sqlite.Tx) error {
+	err := s.transact(d, func(tx *sqlite.Tx) error {
 		changed, err := tx.Exec(advance, int64(b.Seq), b.NextID, b.Epoch)
 		if err != nil {
 			return err
@@ -156,11 +171,7 @@ func translate(err error) error {
 // A second Close does nothing.
 func (s *Store) Close() error {
 	s.empty = false // a read after it is told so
-	end := s.db.Close
-	if s.behind {
-		end = s.db.CloseBehind
-	}
-	if err := end(); err != nil {
+	if err := s.shut(); err != nil {
 		return fmt.Errorf("close session store: %w", err)
 	}
 	return nil

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 )
@@ -30,14 +32,33 @@ func (db *DB) CloseBehind() error {
 	rest := *db
 	*db = DB{path: db.path}
 	if err != nil {
-		return errors.Join(fmt.Errorf("close database %q: %w", rest.path, err), endClosing(rest.path, done, rest.Close()))
+		err = errors.Join(fmt.Errorf("close database %q: %w", rest.path, err), rest.Close())
+		endClosing(rest.path, done)
+		return err
 	}
 	go func() {
-		if err := endClosing(rest.path, done, rest.Close()); err != nil {
+		err := rest.Close()
+		if _, gone := os.Lstat(rest.path); err != nil && !errors.Is(gone, fs.ErrNotExist) { // removed meanwhile: nothing to be whole
 			keepFailure(err)
 		}
+		endClosing(rest.path, done)
 	}()
 	return nil
+}
+
+// PutAway is Close that keeps the owner lock: opening the file with the returned one goes on with it. On an error the lock
+// is freed; what is committed is in the file or its log.
+func (db *DB) PutAway() (*Lock, error) {
+	if db.conn == nil {
+		return nil, ErrClosed
+	}
+	err := db.settle()
+	lock := db.lock
+	db.lock = nil
+	if err = errors.Join(err, db.release()); err != nil {
+		return nil, fmt.Errorf("put database %q away: %w", db.path, errors.Join(err, lock.Unlock()))
+	}
+	return lock, nil
 }
 
 func startClosing(path string, done chan struct{}) bool {
@@ -50,12 +71,11 @@ func startClosing(path string, done chan struct{}) bool {
 	return true
 }
 
-func endClosing(path string, done chan struct{}, err error) error {
+func endClosing(path string, done chan struct{}) {
 	closings.mu.Lock()
 	delete(closings.done, path)
 	closings.mu.Unlock()
 	close(done)
-	return err
 }
 
 func keepFailure(err error) {

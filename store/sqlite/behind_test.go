@@ -100,3 +100,19 @@ func TestWhatFailsBehindIsToldByDrain(t *testing.T) {
 		t.Errorf("a second Drain: %v", err)
 	}
 }
+
+func TestAFileThatIsRemovedWhileItClosesStaysRemoved(t *testing.T) {
+	for range 50 {
+		dir := filepath.Join(t.TempDir(), "d")
+		db, err := Open(filepath.Join(dir, "x.db"), Options{Schema: testSchema(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(db.Transact(Fast, insertRow), db.CloseBehind(), os.RemoveAll(dir), Drain()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("the directory is back: %v", err)
+		}
+	}
+}

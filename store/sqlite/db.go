@@ -295,7 +295,7 @@ func (db *DB) settle() error {
 	if err != nil {
 		return err
 	}
-	if c, err = connect(db.path, ownerQuery); err != nil {
+	if c, err = connect(db.path, ownerQuery+"&mode=rw"); err != nil { // it is not made anew when somebody removed it
 		return err
 	}
 	db.conn = c

@@ -1,0 +1,146 @@
+package sessionstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/store/sqlite"
+)
+
+// idler opens a session whose file is put away after a second without use.
+func idler(t *testing.T, path string) *owner {
+	t.Helper()
+	s, err := Open(t.Context(), path, Options{Idle: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{Store: s}
+	if o.state, err = s.Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (s *Store) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away != nil
+}
+
+// Promise: P-300
+func TestAnIdleSessionHasNoHandleAndKeepsItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	synctest.Test(t, func(t *testing.T) {
+		o := idler(t, path)
+		o.root(t)
+		for i := range 3 { // use keeps it
+			<-time.After(900 * time.Millisecond)
+			o.must(t, o.note(fmt.Sprint(i)))
+			if o.isAway() {
+				t.Fatal("put away while in use")
+			}
+		}
+		<-time.After(3 * time.Second)
+		synctest.Wait()
+		if !o.isAway() {
+			t.Fatal("still open after three idle seconds")
+		}
+		for _, suffix := range []string{"-wal", "-shm"} {
+			if _, err := os.Stat(path + suffix); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", suffix, err)
+			}
+		}
+		_, err := Open(t.Context(), path, Options{})
+		if _, locked := errors.AsType[*sqlite.ErrLocked](err); !locked {
+			t.Errorf("beside an idle owner: %v, want ErrLocked", err)
+		}
+		entries, err := o.Entries(session.EntryQuery{Conversation: session.Root})
+		if err != nil || len(entries) != 3 {
+			t.Errorf("%d entries (%v), want 3", len(entries), err)
+		}
+		o.must(t, o.note(`"back"`))
+		<-time.After(3 * time.Second)
+		synctest.Wait()
+		if !o.isAway() {
+			t.Error("the second time it stays open")
+		}
+		if err := errors.Join(o.Close(), o.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Task(1); !errors.Is(err, session.ErrClosed) {
+			t.Errorf("a read after Close: %v", err)
+		}
+	})
+	o := acquired(t, path)
+	if o.state.Epoch != 2 || o.count(t, "entries") != 4 {
+		t.Errorf("got %+v with %d entries", o.state, o.count(t, "entries"))
+	}
+}
+
+func TestTheOwnerOfAnIdleFileThatWasTakenWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	synctest.Test(t, func(t *testing.T) {
+		first := idler(t, path)
+		first.root(t)
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if err := os.Remove(path + sqlite.LockSuffix); err != nil {
+			t.Fatal(err)
+		}
+		second := acquired(t, path)
+		if err := first.put(first.note(`"stale"`)); !errors.Is(err, session.ErrStale) {
+			t.Errorf("got %v, want ErrStale", err)
+		}
+		second.must(t, second.note(`"mine"`))
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOnlySoManyFilesAreOpenAtATime(t *testing.T) {
+	dir := t.TempDir()
+	var all []*owner
+	for i := range HandlesMost + 20 {
+		s, err := Open(t.Context(), filepath.Join(dir, fmt.Sprint(i)), Options{Idle: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &owner{Store: s}
+		if o.state, err = s.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		o.root(t)
+		all = append(all, o)
+	}
+	away := 0
+	for i, o := range all {
+		if o.isAway() {
+			away++
+			if i >= HandlesMost {
+				t.Errorf("file %d is away and was used lately", i)
+			}
+		}
+	}
+	if away != 20 {
+		t.Errorf("%d files are put away, want 20", away)
+	}
+	for _, o := range all {
+		o.must(t, o.note(`"again"`))
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	if len(handles.open) != 0 {
+		t.Errorf("%d handles are counted after all were closed", len(handles.open))
+	}
+}
