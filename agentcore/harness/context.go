@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -26,6 +27,15 @@ type item struct {
 	message llm.Message // zero when the entry has no content for the model
 	system  string      // kindSystem
 	model   bool
+	edits   []edit
+}
+
+// edit is how an entry changes what the model sees of an earlier one.
+type edit struct {
+	target  session.EntryID
+	omit    bool
+	message llm.Message // in the target's place, unless that is a system entry
+	system  string      // in the place of a system entry
 }
 
 // systemContent is the model part of a system entry.
@@ -35,6 +45,17 @@ type systemContent struct {
 
 func decodeItem(e session.Entry) (item, error) {
 	it := item{id: e.ID, kind: e.Kind, head: e.Head}
+	for _, raw := range e.Edits {
+		ed := edit{target: raw.Target, omit: raw.Model == nil}
+		if !ed.omit {
+			var s systemContent
+			if err := errors.Join(json.Unmarshal(raw.Model, &ed.message), json.Unmarshal(raw.Model, &s)); err != nil {
+				return it, fmt.Errorf("entry %d: edit of %d: %w", e.ID, raw.Target, err)
+			}
+			ed.system = s.Text
+		}
+		it.edits = append(it.edits, ed)
+	}
 	if e.Model == nil {
 		return it, nil
 	}
@@ -64,10 +85,12 @@ const missingResult = "There is no result for this call: it was interrupted and 
 
 // derive computes the context at a cutoff from the items of a conversation in id order. It is a pure function: the same
 // items and cutoff give the same messages, after any restart. Results stand directly behind the assistant message that
-// made the calls, in call order, each call exactly once; results without a call are left out; aborted answers too.
+// made the calls, in call order, each call exactly once; results without a call are left out; aborted answers too. Edits
+// count when their entry is active; of several for one target the newest does.
 func derive(items []item, cutoff session.EntryID) modelContext {
 	var c modelContext
 	active, head := activeRange(items, cutoff)
+	active, head = edited(active, head)
 	results := map[string]llm.Message{} // by presentation id: a call id may come again in a later turn
 	for _, it := range active {
 		if it.kind == kindToolResult && it.model {
@@ -79,7 +102,7 @@ func derive(items []item, cutoff session.EntryID) modelContext {
 	}
 	for _, it := range active {
 		switch {
-		case it.kind == kindSystem:
+		case it.kind == kindSystem && it.model:
 			c.system = it.system
 		case !it.model || it.head != 0 || it.kind == kindToolResult:
 		case it.message.Role == llm.RoleAssistant:
@@ -108,6 +131,47 @@ func activeRange(items []item, cutoff session.EntryID) ([]item, *item) {
 		}
 	}
 	return items, nil
+}
+
+// edited applies the edits of active entries. Without any it returns what it was given.
+func edited(active []item, head *item) ([]item, *item) {
+	edits := map[session.EntryID]edit{}
+	for _, it := range active { // in id order: a newer edit replaces an older one
+		for _, e := range it.edits {
+			edits[e.target] = e
+		}
+	}
+	if len(edits) == 0 {
+		return active, head
+	}
+	out := make([]item, 0, len(active))
+	for _, it := range active {
+		if e, ok := edits[it.id]; ok {
+			it = it.edit(e)
+		}
+		if head != nil && it.id == head.id {
+			head = &it
+		}
+		out = append(out, it)
+	}
+	return out, head
+}
+
+// edit returns it as e shows it. What is omitted stays in its place, without content.
+func (it item) edit(e edit) item {
+	switch {
+	case e.omit:
+		it.model, it.system, it.message = false, "", llm.Message{}
+	case it.kind == kindSystem:
+		it.model, it.system = true, e.system
+	default:
+		call := it.message.CallID // a result stays that of its call
+		it.model, it.message = true, e.message
+		if it.kind == kindToolResult {
+			it.message.Role, it.message.CallID = llm.RoleToolResult, call
+		}
+	}
+	return it
 }
 
 // assistant appends an assistant message and the results of its calls. The stored call ids are the provider's and may

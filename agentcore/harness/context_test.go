@@ -30,6 +30,15 @@ func result(id session.EntryID, call, text string) item {
 	return item{id: id, kind: kindToolResult, model: true, message: m}
 }
 
+// edits is an entry that is nothing but edits.
+func edits(id session.EntryID, list ...edit) item { return item{id: id, kind: "app.edit", edits: list} }
+
+func without(target session.EntryID) edit { return edit{target: target, omit: true} }
+
+func instead(target session.EntryID, text string) edit {
+	return edit{target: target, message: llm.TextMessage(llm.RoleUser, text)}
+}
+
 // story writes a context as one line a message.
 func story(c modelContext) []string {
 	var out []string
@@ -72,6 +81,27 @@ func TestDerive(t *testing.T) {
 		{"a head marker starts the context anew, with itself first",
 			[]item{user(1, "old"), user(2, "kept"), {id: 3, kind: "workflow.compaction", head: 2, model: true, message: llm.TextMessage(llm.RoleUser, "summary")}, user(4, "new")}, 4,
 			[]string{"user summary", "user kept", "user new"}},
+		{"an edit omits an entry or shows another message in its place",
+			[]item{user(1, "secret"), user(2, "long text"), edits(3, without(1), instead(2, "short"))}, 3, []string{"user short"}},
+		{"the newest edit of a target wins",
+			[]item{user(1, "a"), edits(2, without(1)), edits(3, instead(1, "b")), edits(4, instead(1, "c"))}, 4, []string{"user c"}},
+		{"an edit behind the cutoff does not count", []item{user(1, "a"), edits(2, without(1))}, 1, []string{"user a"}},
+		{"an edit before the active range does not count",
+			[]item{user(1, "kept"), edits(2, without(1)), {id: 3, kind: kindReset, head: 3}, user(4, "new"), edits(5, without(1))}, 5, []string{"user new"}},
+		{"an edit made before a head marker does not reach what the marker keeps",
+			[]item{edits(1, without(3)), user(2, "old"), user(3, "kept"), {id: 4, kind: "workflow.compaction", head: 3, model: true, message: llm.TextMessage(llm.RoleUser, "summary")}}, 4,
+			[]string{"user summary", "user kept"}},
+		{"a head marker's own edits count, and a marker can be edited",
+			[]item{user(1, "old"), user(2, "kept"), {id: 3, kind: "workflow.compaction", head: 2, model: true, message: llm.TextMessage(llm.RoleUser, "summary"), edits: []edit{instead(2, "cut")}}, edits(4, instead(3, "shorter"))}, 4,
+			[]string{"user shorter", "user cut"}},
+		{"an edited result stays with its call, and an omitted one is missed",
+			[]item{user(1, "go"), said(2, llm.StopToolUse, called("a", "read"), called("b", "ls")), result(3, "2.0", "very long"), result(4, "2.1", "gone"), edits(5, instead(3, "long"), without(4))}, 5,
+			[]string{"user go", "assistant call a read call b ls ", "toolResult long for a", "toolResult " + missingResult + " for b"}},
+		{"an omitted answer takes the results of its calls with it",
+			[]item{user(1, "go"), said(2, llm.StopToolUse, called("a", "read")), result(3, "2.0", "x"), edits(4, without(2))}, 4, []string{"user go"}},
+		{"a reset shows nothing said before, and its handoff first",
+			[]item{user(1, "old"), {id: 2, kind: kindReset, head: 2, model: true, message: llm.TextMessage(llm.RoleUser, "handoff")}, user(3, "new")}, 3, []string{"user handoff", "user new"}},
+		{"a reset without a handoff leaves nothing", []item{user(1, "old"), {id: 2, kind: kindReset, head: 2}}, 2, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -89,5 +119,29 @@ func TestTheNewestSystemPromptOfTheActiveRangeCounts(t *testing.T) {
 	}
 	if got := derive(items, 2).system; got != "one" {
 		t.Errorf("system before the change = %q, want one", got)
+	}
+}
+
+func TestASystemPromptCanBeEdited(t *testing.T) {
+	items := []item{{id: 1, kind: kindSystem, model: true, system: "one"}, {id: 2, kind: kindSystem, model: true, system: "two"},
+		edits(3, without(2)), edits(4, edit{target: 1, system: "uno"})}
+	if got := derive(items, 3).system; got != "one" {
+		t.Errorf("system without the newest entry = %q, want one", got)
+	}
+	if got := derive(items, 4).system; got != "uno" {
+		t.Errorf("edited system = %q, want uno", got)
+	}
+}
+
+func TestAnEntryWithEditsIsReadFromItsRecord(t *testing.T) {
+	it, err := decodeItem(session.Entry{ID: 9, Kind: "app.edit", Edits: []session.Edit{{Target: 1}, {Target: 2, Model: mustJSON(llm.TextMessage(llm.RoleUser, "x"))}, {Target: 3, Model: mustJSON(systemContent{"s"})}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(it.edits) != 3 || !it.edits[0].omit || it.edits[1].message.Text() != "x" || it.edits[2].system != "s" {
+		t.Errorf("edits = %+v", it.edits)
+	}
+	if _, err := decodeItem(session.Entry{ID: 9, Edits: []session.Edit{{Target: 1, Model: json.RawMessage(`[]`)}}}); err == nil {
+		t.Error("an edit that is no message was read")
 	}
 }

@@ -124,6 +124,9 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 	var partial *liveDoc
 	derived := false
 	read := func(tx *session.Tx) error {
+		if h.broken != nil {
+			return h.broken
+		}
 		if doc, err := live.Get(tx, liveAt); err != nil {
 			return err
 		} else if doc.Entry == g.Entry && len(doc.Blocks) > 0 {

@@ -57,14 +57,15 @@ type Host interface {
 
 // Harness runs the turns of one session's main conversation. It is safe for concurrent use.
 //
-// The line of the session guards items and shown; mu guards all below it.
+// The line of the session guards items, shown and broken; mu guards all below it.
 type Harness struct {
 	sess  *session.Session
 	sched *task.Scheduler
 	opts  Options
 
-	items []item // the whole transcript, decoded, in id order
-	shown string // text of the newest system entry
+	items  []item // the whole transcript, decoded, in id order
+	shown  string // text of the newest system entry
+	broken error  // an entry that cannot be read
 
 	mu     sync.Mutex
 	last   session.SubmissionID // the submission setup belongs to
@@ -202,9 +203,13 @@ func (h *Harness) add(e session.Entry) error {
 	return err
 }
 
-// mirror takes a committed item in. It runs on the line.
+// mirror takes a committed item in, in id order as a restart would find it. It runs on the line.
 func (h *Harness) mirror(it item) {
-	h.items = append(h.items, it)
+	at := len(h.items)
+	for at > 0 && h.items[at-1].id > it.id { // an answer's id is reserved before it is said
+		at--
+	}
+	h.items = slices.Insert(h.items, at, it)
 	switch {
 	case it.kind == kindSystem:
 		h.shown = it.system
@@ -214,10 +219,21 @@ func (h *Harness) mirror(it item) {
 }
 
 // committed keeps the mirror and hands events to their feeds. It runs on the line. Every entry of the loop is drafted with
-// its item.
+// its item; those of the layers above are read from the batch.
 func (h *Harness) committed(c session.Commit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, e := range c.Batch.Entries {
+		if e.Conversation != session.Root || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
+			continue
+		}
+		it, err := decodeItem(e)
+		if err != nil { // the record holds it; no request without it can be right
+			h.broken = fmt.Errorf("conversation: %w", err)
+			continue
+		}
+		h.mirror(it)
+	}
 	for i, p := range c.Published {
 		switch p := p.(type) {
 		case item:

@@ -2,6 +2,7 @@ package harness_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/llm/scripted"
+	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/tool"
 )
 
@@ -127,6 +129,51 @@ func TestAnInputIsCopiedAtTheCall(t *testing.T) {
 		}
 		if seen != 2 {
 			t.Errorf("the model was shown %d images, want 2", seen)
+		}
+		h.Close()
+	})
+}
+
+// An entry that a layer above commits, and its edits, are part of the next request, as after a restart.
+func TestEntriesOfTheLayersAboveReachTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, say("One."), say("Two."), say("Three."))
+		h := r.open()
+		shown := func(id string) (texts []string) {
+			t.Helper()
+			if _, err := follow(t.Context(), h, harness.Submit{RequestID: id, Prompt: id}); err != nil {
+				t.Fatal(err)
+			}
+			reqs := r.model.Requests()
+			for _, m := range reqs[len(reqs)-1].Messages[1:] {
+				texts = append(texts, m.Text)
+			}
+			return texts
+		}
+		shown("r1")
+		_, err := h.Session().Commit(t.Context(), func(tx *session.Tx) error {
+			entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+			if err != nil {
+				return err
+			}
+			note, err := json.Marshal(llm.TextMessage(llm.RoleUser, "note"))
+			if err != nil {
+				return err
+			}
+			first := entries[len(entries)-2].ID // behind the system prompt
+			tx.Append(session.Entry{Conversation: session.Root, Kind: "app.note", Model: note, Edits: []session.Edit{{Target: first}}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"One.", "note", "r2"}, shown("r2")); d != "" {
+			t.Error(d)
+		}
+		h.Close()
+		h = r.open()
+		if d := cmp.Diff([]string{"One.", "note", "r2", "Two.", "r3"}, shown("r3")); d != "" {
+			t.Error(d)
 		}
 		h.Close()
 	})

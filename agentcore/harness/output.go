@@ -92,13 +92,17 @@ func (o *output) flush(ctx context.Context) error {
 
 // flusher commits growing output at the cadence of the design: the first piece at once, then as soon as the last commit
 // returned but not within PartialInterval of it; slow commits stretch the interval up to PartialStretch. At most one
-// commit is in flight, on the flusher's own goroutine.
+// commit is in flight, on the flusher's own goroutine, which exists from the first piece on.
 type flusher struct {
 	flush func(ctx context.Context) error
-	wake  chan struct{} // capacity 1
+	ctx   context.Context // ends only the waits between commits
+	wake  chan struct{}   // capacity 1
 	quit  chan struct{}
 	wg    sync.WaitGroup
 	err   error // first failed commit; read after stop
+
+	mu   sync.Mutex // guards idle
+	idle bool       // begun, with nothing to commit so far
 }
 
 func newFlusher(flush func(context.Context) error) *flusher {
@@ -106,10 +110,20 @@ func newFlusher(flush func(context.Context) error) *flusher {
 }
 
 // start begins flushing. ctx ends only the waits between commits.
-func (f *flusher) start(ctx context.Context) { f.wg.Go(func() { f.loop(ctx) }) }
+func (f *flusher) start(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ctx, f.idle = ctx, true
+}
 
 // kick says that there is something to commit.
 func (f *flusher) kick() {
+	f.mu.Lock()
+	if f.idle {
+		f.idle = false
+		f.wg.Go(func() { f.loop(f.ctx) })
+	}
+	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -118,6 +132,9 @@ func (f *flusher) kick() {
 
 // stop ends flushing and waits for the commit in flight. What is pending stays pending.
 func (f *flusher) stop() {
+	f.mu.Lock()
+	f.idle = false
+	f.mu.Unlock()
 	close(f.quit)
 	f.wg.Wait()
 }
