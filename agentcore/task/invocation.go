@@ -111,6 +111,8 @@ func (inv *Invocation) allow(before session.Task, n Next, after session.Task) er
 		if !n.Policy.known() {
 			return fmt.Errorf("%w: there is no policy %q", ErrNext, n.Policy)
 		}
+	case unencoded:
+		return fmt.Errorf("%w: %w", ErrNext, n.err)
 	case nil:
 		return fmt.Errorf("%w: none was given", ErrNext)
 	}

@@ -4,9 +4,8 @@ import "time"
 
 // The numbers of tasks.
 const (
-	// MaxInput bounds the JSON of an input, in bytes. Source: spec create-agent "Durable session control".
-	MaxInput = 256 << 10
-	// MaxCheckpoint bounds the JSON of a typed checkpoint, in bytes: it is written again with every step.
+	// MaxCheckpoint bounds the JSON of a typed checkpoint, in bytes: it is written again with every step. An input has the
+	// same bound, session.MaxTaskInput.
 	MaxCheckpoint = 256 << 10
 	// MaxRestarts is the bound of typed definitions that name none: a step that took its process down so often rests.
 	// Source: durable kernel 2.8 "Parking", which names no number.

@@ -123,9 +123,12 @@ func (m *mirror) suspects(waiter session.TaskID) {
 	}
 }
 
-// cull says that the losers of a waiter are marked. They stay so until it makes a step.
-func (m *mirror) cull(waiter session.TaskID) {
-	m.culled[waiter] = struct{}{}
+// looked says that somebody has looked at the outcomes. When the wait was decided, its losers are marked now and nobody
+// has to look again before the waiter makes a step.
+func (m *mirror) looked(waiter session.TaskID, decided bool) {
+	if decided {
+		m.culled[waiter] = struct{}{}
+	}
 	delete(m.suspect, waiter)
 	m.touch(waiter)
 }

@@ -97,7 +97,7 @@ func decides(w, t session.Task) bool {
 	return false
 }
 
-// losers returns which of the awaited tasks the wait of w cancels now, and why. awaited holds their records, terminal ones
+// losers returns which of the awaited tasks the wait of w cancels now, and why; "" when it is not decided yet. awaited holds their records, terminal ones
 // included. It is a pure function.
 func losers(w session.Task, awaited []session.Task) (ids []session.TaskID, reason string) {
 	if w.Status != session.TaskWaiting || !slices.ContainsFunc(awaited, func(t session.Task) bool { return decides(w, t) }) {

@@ -176,6 +176,33 @@ func TestSiblingsThatACrashLeftUnmarkedAreMarkedInTheFirstRound(t *testing.T) {
 	}
 }
 
+// The first look, at the open, finds that nothing is decided; a later end decides.
+func TestAWaitThatWasLookedAtInVainIsDecidedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := make(chan struct{})
+		bad := defineAs("bad", func(ctx context.Context, inv *task.Invocation) error {
+			select {
+			case <-fail:
+				return step(ctx, inv, "bad failed", task.Settle{Outcome: session.Outcome{Status: session.Failed}})
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		defs := append(ends(nil)[:1:1], ends(nil)[2], bad, fan(task.FailFast, "ok", "slow", "bad"))
+		r := newRig(t, defs...)
+		owner := r.add("owner")
+		r.run()
+		r.reopen(defs...)
+		r.run()
+		r.status(owner+2, session.TaskPending)
+		close(fail)
+		synctest.Wait()
+		r.ended(owner+2, session.Aborted)
+		r.ended(owner, session.Completed)
+		r.wantNotes("ok done", "bad failed", "slow aborted", "owner done")
+	})
+}
+
 func TestAHeldFailureCancelsItsSiblingsAlready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -16,6 +16,7 @@ func (s *Scheduler) mark(ids, waiters []session.TaskID) {
 	if len(ids) == 0 && len(waiters) == 0 {
 		return
 	}
+	over := map[session.TaskID]bool{} // waiters whose wait is decided
 	s.own(func(tx *session.Tx) error {
 		reasons := map[session.TaskID]string{}
 		for _, waiter := range waiters { // records are read before the first write
@@ -28,6 +29,7 @@ func (s *Scheduler) mark(ids, waiters []session.TaskID) {
 				return err
 			}
 			lost, reason := losers(w, awaited)
+			over[waiter] = reason != ""
 			for _, id := range lost {
 				ids = append(ids, id)
 				reasons[id] = reason
@@ -46,7 +48,7 @@ func (s *Scheduler) mark(ids, waiters []session.TaskID) {
 		return nil
 	})
 	for _, id := range waiters {
-		s.mirror.cull(id)
+		s.mirror.looked(id, over[id])
 	}
 }
 
