@@ -115,6 +115,18 @@ const (
 	SubmissionWithdrawn  SubmissionStatus = "withdrawn"
 )
 
+// leadsTo reports whether a stored submission may become to. An unsettled one may keep its state.
+func (s SubmissionStatus) leadsTo(to SubmissionStatus) bool {
+	switch s {
+	case SubmissionQueued:
+		return true
+	case SubmissionPlaced:
+		return to != SubmissionQueued && to != SubmissionWithdrawn
+	default:
+		return false
+	}
+}
+
 // Submission is a client's durable request. RequestID is unique in its conversation; Digest is the payload's, so that a
 // repeat with other content is refused.
 type Submission struct {

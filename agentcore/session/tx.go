@@ -102,7 +102,8 @@ func (tx *Tx) CreateSubmission(sub Submission) SubmissionID {
 	return sub.ID
 }
 
-// PutSubmission replaces the whole record of a submission.
+// PutSubmission replaces the whole record of a submission. The commit fails with ErrSettled when its status would go back,
+// or when it was settled before.
 func (tx *Tx) PutSubmission(sub Submission) {
 	tx.write()
 	tx.checkJSON("submission "+sub.RequestID, sub.Payload)
@@ -114,6 +115,26 @@ func (tx *Tx) PutSubmission(sub Submission) {
 		}
 	}
 	tx.batch.Submissions = append(tx.batch.Submissions, sub)
+}
+
+// ErrSettled reports a submission that would go back, or change after it was settled.
+var ErrSettled = errors.New("session: a submission only moves forward")
+
+// checkSubmissions compares every changed submission with what is stored.
+func (tx *Tx) checkSubmissions() error {
+	for _, sub := range tx.batch.Submissions {
+		if int64(sub.ID) >= tx.s.state.NextID {
+			continue // created in this draft
+		}
+		old, err := tx.s.storage.Submission(sub.ID)
+		if err != nil {
+			return fmt.Errorf("submission %d: %w", sub.ID, err)
+		}
+		if !old.Status.leadsTo(sub.Status) {
+			return fmt.Errorf("submission %d: %s to %s: %w", sub.ID, old.Status, sub.Status, ErrSettled)
+		}
+	}
+	return nil
 }
 
 // Entry returns a committed entry.
@@ -186,7 +207,7 @@ func (tx *Tx) run(fn func(*Tx) error) (err error) {
 		err = tx.retireTaskDocuments()
 	}
 	if err == nil {
-		err = errors.Join(tx.checkTasks(), tx.checkForks(), tx.checkRemovals())
+		err = errors.Join(tx.checkTasks(), tx.checkSubmissions(), tx.checkForks(), tx.checkRemovals())
 	}
 	whole = err == nil
 	return err
