@@ -56,13 +56,35 @@ const (
 	young                  // as normal, and the log stays: see newborn
 )
 
-// levelScript switches to a level. Without any syncing there must be no checkpoint either, nor into a file that was never
-// synced itself.
-var levelScript = [...]string{
-	normal:    fmt.Sprintf("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
-	full:      fmt.Sprintf("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d", checkpointPages),
-	headerOff: "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0",
-	young:     "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0",
+// levelScripts are what a level says of syncing and of checkpoints. Without any syncing there must be no checkpoint either,
+// nor into a file that was never synced itself.
+var levelScripts = [...][2]string{
+	normal:    {"PRAGMA synchronous=NORMAL", checkpoints},
+	full:      {"PRAGMA synchronous=FULL", checkpoints},
+	headerOff: {"PRAGMA synchronous=OFF", noCheckpoints},
+	young:     {"PRAGMA synchronous=NORMAL", noCheckpoints},
+}
+
+const noCheckpoints = "PRAGMA wal_autocheckpoint=0"
+
+var checkpoints = fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", checkpointPages)
+
+// switchTo puts a level in force by the statements in which it differs. Checkpoints are forbidden before syncing ends, and
+// allowed after it has begun.
+func (db *DB) switchTo(l level) error {
+	order := []int{0, 1}
+	if levelScripts[l][1] == noCheckpoints {
+		order = []int{1, 0}
+	}
+	for _, i := range order {
+		if levelScripts[l][i] != levelScripts[db.level][i] {
+			if err := db.conn.script(levelScripts[l][i]); err != nil {
+				return err
+			}
+		}
+	}
+	db.level = l
+	return nil
 }
 
 // Open takes the owner lock of path (its directory is created), creates the file from the schema's template when there is
@@ -185,10 +207,9 @@ func (db *DB) begin(d Durability) error {
 		}
 	}
 	if want != db.level {
-		if err := db.conn.script(levelScript[want]); err != nil {
+		if err := db.switchTo(want); err != nil {
 			return err
 		}
-		db.level = want
 	}
 	_, err := db.conn.exec("BEGIN IMMEDIATE", nil)
 	return err
@@ -278,10 +299,9 @@ func (db *DB) settle() error {
 		}
 	}
 	if db.level == headerOff {
-		if err := db.conn.script(levelScript[normal]); err != nil {
+		if err := db.switchTo(normal); err != nil {
 			return err
 		}
-		db.level = normal
 	}
 	c := db.conn
 	db.conn = nil
