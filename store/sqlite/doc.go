@@ -4,6 +4,7 @@
 //	Open ─▶ owner lock X.lock ─▶ new file? copy of the schema's template ─▶ connection ─▶ migrations ─▶ DB
 //	DB.Transact(durability, fn) one transaction: all or nothing
 //	Writer.Submit(d, fn)        many of them in one commit, each in a savepoint of its own
+//	DB.CloseBehind, Drain       the log is moved into the file behind the caller
 //	OpenReader                  a second, read-only connection for queries beside the owner
 //
 // It speaks to the driver's connection directly, not through database/sql: there is one connection, so a pool would only
