@@ -4,6 +4,7 @@ package local
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -77,4 +78,33 @@ func ending(state *os.ProcessState) (code int, signal string) {
 		return 128 + int(ws.Signal()), ws.Signal().String()
 	}
 	return state.ExitCode(), ""
+}
+
+// readNow reads what a pipe holds, without waiting: os.ErrDeadlineExceeded when that is nothing.
+func readNow(f *os.File, buf []byte) (n int, err error) {
+	if err := f.SetReadDeadline(time.Time{}); err != nil {
+		return 0, err
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var got error
+	err = conn.Read(func(fd uintptr) bool {
+		for got = syscall.EINTR; errors.Is(got, syscall.EINTR); {
+			n, got = syscall.Read(int(fd), buf)
+		}
+		return true // once: the descriptor does not block
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case errors.Is(got, syscall.EAGAIN):
+		return 0, os.ErrDeadlineExceeded
+	case got != nil:
+		return 0, got
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
