@@ -287,9 +287,9 @@ func (h *Harness) recover(ctx context.Context, inv *task.Invocation, g genState,
 }
 
 func partialMessage(doc liveDoc) llm.Message {
-	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopInterrupted}
+	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopInterrupted, Origin: doc.Origin}
 	for _, b := range doc.Blocks {
-		m.Blocks = append(m.Blocks, llm.Block{Type: b.Type, Text: b.Text})
+		m.Blocks = append(m.Blocks, b.block())
 	}
 	return m
 }

@@ -119,7 +119,7 @@ func asFault(err error) error {
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &fault.Error{Kind: fault.ExecutionAborted, Message: "stopped before the turn began: " + err.Error(), Cause: err}
-	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed):
+	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNoEffect), errors.Is(err, session.ErrCorrupt):
 		return &fault.Error{Kind: fault.Storage, Message: err.Error(), Cause: err}
 	}
 	return err

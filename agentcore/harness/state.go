@@ -131,12 +131,19 @@ type resetData struct {
 // liveDoc is the committed part of an answer still streaming.
 type liveDoc struct {
 	Entry  session.EntryID `json:"entry"`
+	Origin *llm.Origin     `json:"origin,omitempty"` // thinking goes back to where it came from only
 	Blocks []liveBlock     `json:"blocks"`
 }
 
 type liveBlock struct {
-	Type llm.BlockType `json:"type"`
-	Text string        `json:"text"`
+	Type  llm.BlockType   `json:"type"`
+	Text  string          `json:"text"`
+	Field string          `json:"field,omitempty"` // thinking: as llm.Block has it
+	Raw   json.RawMessage `json:"raw,omitempty"`   // thinking that is complete: likewise
+}
+
+func (b liveBlock) block() llm.Block {
+	return llm.Block{Type: b.Type, Text: b.Text, Field: b.Field, Raw: b.Raw}
 }
 
 var live = session.Doc[liveDoc]{Kind: "workflow.live", Version: 1, Scope: session.ScopeConversation, BaseEvery: deltasPerBase}

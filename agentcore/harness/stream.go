@@ -23,7 +23,7 @@ var (
 
 // stream takes one model response in and commits its text while it comes.
 //
-// mu guards blocks, texts, pending, behind, calls, stored and written; the reader and the flusher share them.
+// mu guards blocks, texts, pending, behind, calls, stored, written and sealed; the reader and the flusher share them.
 type stream struct {
 	h      *Harness
 	inv    *task.Invocation
@@ -40,6 +40,7 @@ type stream struct {
 	calls   int                // index of the first call block, or -1
 	stored  int                // blocks in the live document; 0 = it does not exist
 	written []int              // bytes of each block in the live document
+	sealed  []int              // blocks whose thinking is complete, not yet said in the live document
 	told    time.Time          // last context update
 
 	bill   *llm.Usage
@@ -73,6 +74,7 @@ func (st *stream) read(events iter.Seq2[llm.StreamEvent, error], f *flusher) (ll
 				f.kick()
 			}
 		case llm.BlockStop:
+			st.stop(e)
 		case llm.Done:
 			return st.done(e)
 		}
@@ -88,9 +90,19 @@ func (st *stream) begin(e llm.BlockStart) {
 		st.texts = append(st.texts, &strings.Builder{})
 		st.written = append(st.written, 0)
 	}
-	st.blocks[e.Index].Type = e.Type
+	st.blocks[e.Index].Type, st.blocks[e.Index].Field = e.Type, e.Field
 	if e.Type == llm.ToolCall && st.calls < 0 {
 		st.calls = e.Index
+	}
+}
+
+// stop keeps what sends complete thinking back the way it came.
+func (st *stream) stop(e llm.BlockStop) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if e.Index < len(st.blocks) && st.blocks[e.Index].Type == llm.Thinking {
+		st.blocks[e.Index].Field, st.blocks[e.Index].Raw = e.Block.Field, e.Block.Raw
+		st.sealed = append(st.sealed, e.Index)
 	}
 }
 
@@ -152,7 +164,7 @@ func (st *stream) broken(err error) (llm.Message, response) {
 		if b.Type == llm.ToolCall { // an incomplete call is never shown nor run, nor what was said behind it
 			break
 		}
-		m.Blocks = append(m.Blocks, llm.Block{Type: b.Type, Text: b.Text})
+		m.Blocks = append(m.Blocks, b.block())
 	}
 	shown := false
 	for _, b := range m.Blocks {
@@ -208,9 +220,20 @@ func (st *stream) store(tx *session.Tx) error {
 		for i, b := range blocks {
 			st.written[i] = len(b.Text)
 		}
-		return live.Put(tx, liveAt, liveDoc{Entry: st.g.Entry, Blocks: blocks})
+		st.sealed = nil
+		return live.Put(tx, liveAt, liveDoc{Entry: st.g.Entry, Origin: &st.origin, Blocks: blocks})
 	}
 	var ops []session.Op
+	for _, i := range st.sealed {
+		if i < old {
+			b := blocks[i]
+			ops = append(ops, session.Op{Op: session.OpSet, Path: fmt.Sprintf("/blocks/%d/field", i), Value: mustJSON(b.Field)})
+			if b.Raw != nil {
+				ops = append(ops, session.Op{Op: session.OpSet, Path: fmt.Sprintf("/blocks/%d/raw", i), Value: b.Raw})
+			}
+		}
+	}
+	st.sealed = nil
 	for i, b := range blocks {
 		switch {
 		case i >= old:

@@ -91,6 +91,7 @@ type BlockStart struct {
 	Type   BlockType
 	CallID string
 	Name   string
+	Field  string // Thinking: as Block has it, where it is known at the start
 }
 
 // Delta appends to block Index: text, thinking, refusal, or raw argument text of a call.

@@ -179,6 +179,9 @@ func (d *decoder) think(in *delta) {
 	if thinking == "" {
 		return
 	}
+	if d.open < 0 || d.blocks[d.open].final.Type != llm.Thinking {
+		d.start(llm.Block{Type: llm.Thinking, Field: field})
+	}
 	d.say(llm.Thinking, thinking)
 	if field != "" {
 		d.field = field
@@ -199,7 +202,7 @@ func (d *decoder) start(b llm.Block) int {
 	d.closeText()
 	index := len(d.blocks)
 	d.blocks = append(d.blocks, &block{final: b})
-	d.out = append(d.out, llm.BlockStart{Index: index, Type: b.Type, CallID: b.CallID, Name: b.Name})
+	d.out = append(d.out, llm.BlockStart{Index: index, Type: b.Type, CallID: b.CallID, Name: b.Name, Field: b.Field})
 	if b.Type != llm.ToolCall {
 		d.open = index
 	}
