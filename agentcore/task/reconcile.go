@@ -13,9 +13,6 @@ import (
 
 // mark marks, in one commit, the tasks whose owner is going down or died, and the losers of decided waits.
 func (s *Scheduler) mark(ids, waiters []session.TaskID) {
-	if len(ids) == 0 && len(waiters) == 0 {
-		return
-	}
 	over := map[session.TaskID]bool{} // waiters whose wait is decided
 	s.own(func(tx *session.Tx) error {
 		reasons := map[session.TaskID]string{}

@@ -277,7 +277,9 @@ func (s *Scheduler) act() {
 			restarts = append(restarts, id)
 		}
 	}
-	s.mark(marked, decided)
+	if len(marked)+len(decided) > 0 {
+		s.mark(marked, decided)
+	}
 	s.recount(restarts)
 }
 
@@ -304,7 +306,7 @@ func (s *Scheduler) viewOf(t session.Task) (view, *Definition) {
 	_, v.parked = s.parked[t.ID]
 	_, v.asleep = s.sleepers.asleep(t)
 	if t.Epoch != s.sess.Epoch() { // an earlier owner committed this step
-		v.abandoned = t.Abandon && t.Outcome == nil
+		v.abandoned = t.Abandon
 		if _, counted := s.counted[t.ID]; v.known && d.MaxRestarts > 0 && !counted {
 			v.uncounted, v.spent = true, t.Starts >= d.MaxRestarts
 		}

@@ -15,7 +15,7 @@ const (
 	rest     action = iota // nothing: it waits, runs, sleeps, is parked or blocked
 	start                  // run its phase
 	stop                   // end its running phase: it is marked
-	abort                  // run its abort phase
+	abort                  // run its abort phase, or end it without one
 	finalize               // write its held outcome
 	mark                   // its owner is going down, or its owner before died: commit the mark
 	cull                   // its wait is decided: commit the marks of the tasks it no longer needs
@@ -47,7 +47,7 @@ func decide(t session.Task, v view) action {
 	switch {
 	case t.Status == session.TaskTerminal:
 		return rest
-	case !t.Abort && (v.ownerDown && !t.Background || v.abandoned):
+	case !t.Abort && (v.ownerDown && !t.Background || v.abandoned && t.Status != session.TaskCompleting):
 		return mark
 	case v.running && t.Abort && !v.aborting:
 		return stop

@@ -18,7 +18,7 @@ const (
 var Levels = [][]string{
 	0: {
 		"agentcore/fault",
-		"internal/archtest", "internal/disk", "internal/faultpoint", "internal/ids", "internal/sse",
+		"internal/archtest", "internal/disk", "internal/docblock", "internal/faultpoint", "internal/ids", "internal/sse",
 		"internal/specscript", "internal/strictjson", "tools/promises",
 	},
 	1: {"agentcore/env", "agentcore/prompt", "outputitems"},
