@@ -200,6 +200,7 @@ func TestAFailedMigrationLeavesTheDocumentAsItWas(t *testing.T) {
 	commit(t, s, func(tx *session.Tx) error { return broken.Put(tx, here, counts{N: 6}) }) // a whole value needs no old one
 }
 
+// Invariant: INV-44
 func TestTheDocumentsOfATaskRetireInTheCommitThatEndsIt(t *testing.T) {
 	memory := session.NewMemory()
 	s := open(t, memory)

@@ -266,6 +266,8 @@ func TestAForkInMidToolRoundHasNoTaskAndNoRequestOfItsSource(t *testing.T) {
 
 // What a model would be told in a fork is what it would be told in the source at the same entry: the same entries, the same
 // newest head, whatever the depth.
+//
+// Invariant: INV-41
 func TestAForkSeesWhatItsSourceSawAtTheSameEntry(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		memory := session.NewMemory()

@@ -65,6 +65,7 @@ func TestARemovalThatIsRolledBackRemovesNothing(t *testing.T) {
 	wantDoc(t, s, agent, child, "", counts{Text: "c1"})
 }
 
+// Invariant: INV-42
 func TestAConversationInUseIsNotRemoved(t *testing.T) {
 	s := open(t, session.NewMemory())
 	r1 := say(t, s, session.Root, "r1")

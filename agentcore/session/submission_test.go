@@ -7,6 +7,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/session"
 )
 
+// Invariant: INV-11
 func TestASubmissionOnlyMovesForward(t *testing.T) {
 	const (
 		queued, placed       = session.SubmissionQueued, session.SubmissionPlaced

@@ -88,8 +88,8 @@ func (s *Session) snapshot(c ConversationID) (*Snapshot, error) {
 }
 
 // WatchConversation yields a Snapshot, then one Change per commit that touched the conversation, in commit order and after
-// the commit. A reader that falls behind by WatchFrames or WatchBytes gets one Snapshot instead of what it missed; it never
-// slows a commit. The feed ends with an error: context.Cause when ctx ends, ErrRemoved, ErrClosed, or why the session broke;
+// the commit. A reader that falls behind by WatchFrames or WatchBytes gets one Snapshot instead of what it missed; a commit
+// waits for no reader, only reading a Snapshot takes its turn on the line. The feed ends with an error: context.Cause when ctx ends, ErrRemoved, ErrClosed, or why the session broke;
 // what waited is delivered first, except after ctx. Breaking off ends it too. It may be iterated more than once, from
 // outside of commits and views. Source: durable kernel 10.
 func (s *Session) WatchConversation(ctx context.Context, c ConversationID) iter.Seq2[Frame, error] {
@@ -224,6 +224,9 @@ func (s *Session) catchUp(ctx context.Context, f *feed) (*Snapshot, error) {
 func (s *Session) publish(b *Batch) {
 	s.feeds.mu.Lock()
 	defer s.feeds.mu.Unlock()
+	if len(s.feeds.all) == 0 {
+		return
+	}
 	changes := map[ConversationID]*Change{}
 	for f := range s.feeds.all {
 		if f.end != nil {

@@ -358,6 +358,7 @@ func TestAReaderThatStandsStillSlowsNothing(t *testing.T) {
 	})
 }
 
+// Invariant: INV-43
 func TestReadersOfEverySpeedEndWithTheSamePicture(t *testing.T) {
 	s := open(t, session.NewMemory())
 	say(t, s, session.Root, "first")

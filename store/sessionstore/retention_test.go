@@ -42,6 +42,7 @@ func (o *owner) fill(t testing.TB, c session.ConversationID, entries int) {
 	}
 }
 
+// Invariant: INV-08
 func TestASessionGrowsInProportionToItsEntries(t *testing.T) {
 	sizes := []int{1_000, 10_000, 50_000}
 	first := 0.0
@@ -59,6 +60,7 @@ func TestASessionGrowsInProportionToItsEntries(t *testing.T) {
 	}
 }
 
+// Invariant: INV-42
 func TestTheSpaceOfARemovedConversationIsUsedAgain(t *testing.T) {
 	o := acquired(t, filepath.Join(t.TempDir(), "x.db"))
 	o.fill(t, session.Root, 200)
