@@ -43,6 +43,9 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 	}
 	a := &Agent{opts: opts, provider: provider, places: map[string]*place{}}
 	if a.h, err = harness.Open(ctx, storage, harness.Options{Resolve: a.resolve}, opts.Sync); err != nil {
+		if fault.KindOf(err) == "" && ctx.Err() == nil {
+			err = fault.New(fault.Storage, "%w", err)
+		}
 		return nil, err
 	}
 	return a, nil
