@@ -319,13 +319,13 @@ func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState
 // hold reads which submissions wait behind a turn that ends badly. Calling what it returns tells their readers, with the
 // same commit, that the queue is held: the next submission, or asking for one of them again, releases it oldest first.
 func (h *Harness) hold(tx *session.Tx) (func(), error) {
-	queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+	queue, err := h.queue(tx)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
-		for _, q := range queued {
-			tx.Publish(published{q.ID, Paused{Err: fault.New(fault.Conflict, "submission %q is held: the turn before it failed; ask for it again to release it", q.RequestID)}})
+		for _, q := range queue {
+			tx.Publish(published{q.sub.ID, Paused{Err: fault.New(fault.Conflict, "submission %q is held: the turn before it failed; ask for it again to release it", q.sub.RequestID)}})
 		}
 	}, nil
 }

@@ -57,15 +57,16 @@ type Host interface {
 
 // Harness runs the turns of one session's main conversation. It is safe for concurrent use.
 //
-// The line of the session guards items, shown and broken; mu guards all below it.
+// The line of the session guards items, shown, broken and waiting; mu guards all below it.
 type Harness struct {
 	sess  *session.Session
 	sched *task.Scheduler
 	opts  Options
 
-	items  []item // the whole transcript, decoded, in id order
-	shown  string // text of the newest system entry
-	broken error  // an entry that cannot be read
+	items   []item                            // the whole transcript, decoded, in id order
+	shown   string                            // text of the newest system entry
+	broken  error                             // an entry that cannot be read
+	waiting map[session.SubmissionID]struct{} // queued submissions: most rounds have none and need no look
 
 	mu     sync.Mutex
 	last   session.SubmissionID // the submission setup belongs to
@@ -90,7 +91,7 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 		return nil, err
 	}
 	sess.SetSyncMode(mode)
-	h := &Harness{sess: sess, opts: opts, subs: map[session.SubmissionID][]*feed{}}
+	h := &Harness{sess: sess, opts: opts, waiting: map[session.SubmissionID]struct{}{}, subs: map[session.SubmissionID][]*feed{}}
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, sess.Close())
 	}
@@ -191,8 +192,21 @@ func (h *Harness) load(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
+		h.note(queued)
+		return err
 	})
+}
+
+// note keeps which submissions wait.
+func (h *Harness) note(subs []session.Submission) {
+	for _, sub := range subs {
+		if sub.Status == session.SubmissionQueued && sub.Conversation == session.Root {
+			h.waiting[sub.ID] = struct{}{}
+		} else {
+			delete(h.waiting, sub.ID)
+		}
+	}
 }
 
 func (h *Harness) add(e session.Entry) error {
@@ -223,6 +237,7 @@ func (h *Harness) mirror(it item) {
 func (h *Harness) committed(c session.Commit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.note(c.Batch.Submissions)
 	for _, e := range c.Batch.Entries {
 		if e.Conversation != session.Root || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
 			continue

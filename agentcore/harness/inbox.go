@@ -321,6 +321,9 @@ func decodeQueued(sub session.Submission) (queued, error) {
 
 // queue reads what waits, in id order.
 func (h *Harness) queue(tx *session.Tx) ([]queued, error) {
+	if len(h.waiting) == 0 {
+		return nil, nil
+	}
 	subs, err := tx.Submissions(session.Root, session.SubmissionQueued)
 	if err != nil {
 		return nil, err
@@ -359,13 +362,32 @@ func (h *Harness) placeReset(tx *session.Tx, q queued) {
 	h.settle(tx, q.sub, session.SubmissionAnswered, e.ID, "", "")
 }
 
-// boundTurn applies a round's boundary: the turn goes on with its next generation, or a reset ends it.
-func (h *Harness) boundTurn(tx *session.Tx, g genState, open inputs, queue []queued, last session.EntryID) error {
+// roundBoundary reads what the boundary behind a round depends on, and returns the step that applies it: the turn goes on
+// with its next generation, or a reset ends it.
+func (h *Harness) roundBoundary(tx *session.Tx, g genState) (func(tx *session.Tx, last session.EntryID) error, error) {
+	queue, err := h.queue(tx)
+	if err != nil {
+		return nil, err
+	}
 	resets, input := selectAt(afterTools, queue)
-	if len(resets) > 0 {
+	if len(resets) == 0 {
+		return func(tx *session.Tx, last session.EntryID) error {
+			h.carryTurnOn(tx, g, queue, input, last)
+			return nil
+		}, nil
+	}
+	open, err := h.inputsOf(tx, g)
+	if err != nil {
+		return nil, err
+	}
+	return func(tx *session.Tx, _ session.EntryID) error {
 		h.settleAll(tx, open, session.SubmissionUnanswered, 0, reasonReset, "the context was started anew before an answer")
 		return h.placeFrom(tx, queue, atEnd)
-	}
+	}, nil
+}
+
+// carryTurnOn prepares the next generation of a turn, behind the steer queue[input] when there is one.
+func (h *Harness) carryTurnOn(tx *session.Tx, g genState, queue []queued, input int, last session.EntryID) {
 	next := g.after(last)
 	if input >= 0 {
 		q := queue[input]
@@ -377,7 +399,6 @@ func (h *Harness) boundTurn(tx *session.Tx, g genState, open inputs, queue []que
 		tx.Publish(joined{q.sub.ID, g.Submission})
 	}
 	h.generate(tx, next, phaseRequest)
-	return nil
 }
 
 // inputs are the open inputs of a turn: the one it began with, then those that joined it.

@@ -77,11 +77,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 	calls := checkCalls(m, setup.Tools)
 	asks := h.currentHost() != nil
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		open, err := h.inputsOf(tx, g)
-		if err != nil {
-			return nil, err
-		}
-		queue, err := h.queue(tx)
+		bound, err := h.roundBoundary(tx, g)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +106,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 				Status: session.TaskPending, Phase: phase, Input: mustJSON(in), Checkpoint: mustJSON(toolState{c.args, string(c.tool.Replay())})}))
 		}
 		if len(on) == 0 {
-			return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.boundTurn(tx, g, open, queue, last)
+			return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, bound(tx, last)
 		}
 		wait := g.after(last)
 		wait.Entry = g.Entry
@@ -293,18 +289,14 @@ func (h *Harness) roundEnd(tx *session.Tx, self session.Task, terminate bool) (f
 			return h.endByTool(tx, gen, g)
 		}
 	}
-	open, err := h.inputsOf(tx, g)
-	if err != nil {
-		return nil, err
-	}
-	queue, err := h.queue(tx)
+	bound, err := h.roundBoundary(tx, g)
 	if err != nil {
 		return nil, err
 	}
 	return func(tx *session.Tx, last session.EntryID) error {
 		gen.Checkpoint = nil
 		tx.PutTask(task.After(gen, task.Settle{Outcome: session.Outcome{Status: session.Completed}}, false))
-		return h.boundTurn(tx, g, open, queue, last)
+		return bound(tx, last)
 	}, nil
 }
 
@@ -352,15 +344,11 @@ func (h *Harness) tools(ctx context.Context, inv *task.Invocation) error {
 		if err != nil {
 			return nil, err
 		}
-		open, err := h.inputsOf(tx, g)
+		bound, err := h.roundBoundary(tx, g)
 		if err != nil {
 			return nil, err
 		}
-		queue, err := h.queue(tx)
-		if err != nil {
-			return nil, err
-		}
-		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, h.boundTurn(tx, g, open, queue, entries[0].ID)
+		return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, bound(tx, entries[0].ID)
 	})
 	return err
 }
