@@ -297,6 +297,9 @@ func (tx *Tx) retireTaskDocuments() error {
 		if err != nil {
 			return err
 		}
+		if len(left) == 0 {
+			continue
+		}
 		for _, a := range slices.SortedFunc(maps.Keys(left), func(a, b Address) int { return int(left[a] - left[b]) }) {
 			tx.draft(DocumentWrite{ID: left[a], Address: a, Retire: true}, nil)
 		}
@@ -314,6 +317,9 @@ func (tx *Tx) retireTaskDocuments() error {
 
 // taskDocuments returns the live documents of a live task as the draft leaves them.
 func (tx *Tx) taskDocuments(id TaskID) (map[Address]DocumentID, error) {
+	if !tx.s.unread[id] && len(tx.s.taskDocs[id]) == 0 && len(tx.batch.Documents) == 0 {
+		return nil, nil // the usual task
+	}
 	left := map[Address]DocumentID{}
 	if tx.s.unread[id] {
 		stored, err := tx.s.storage.Documents(ScopeTask, int64(id), 0)
