@@ -91,6 +91,6 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	root.AddCommand(a.runCommand(), a.runsCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.runsCommand(), a.exportCommand(), a.importCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
