@@ -90,6 +90,33 @@ func TestTheFirstWriterOfAMemoWins(t *testing.T) {
 	})
 }
 
+// Somebody beside the phase, a hook for example, has written the memo meanwhile.
+func TestAMemoOfSomebodyElseWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		d := define(func(ctx context.Context, inv *task.Invocation) error {
+			r.commit(func(tx *session.Tx) error {
+				other, _ := tx.LiveTask(inv.Task().ID)
+				other.Memos = json.RawMessage(`{"a":1}`)
+				tx.PutTask(other)
+				return nil
+			})
+			got, err := inv.Memo(ctx, "a", number(2))
+			if err != nil || string(got) != "1" {
+				t.Errorf("Memo = %s, %v, want the first one", got, err)
+			}
+			if got, ok := inv.Recall("a"); !ok || string(got) != "1" {
+				t.Errorf("Recall = %s, %t", got, ok)
+			}
+			return finish(ctx, inv)
+		})
+		r = newRig(t, d)
+		id := r.add("work")
+		r.run()
+		r.ended(id, session.Completed)
+	})
+}
+
 func TestAMemoThatCannotBeKeptIsToldAndAFailedOneIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept *task.Invocation

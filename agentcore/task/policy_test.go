@@ -159,6 +159,9 @@ func TestSiblingsThatACrashLeftUnmarkedAreMarkedInTheFirstRound(t *testing.T) {
 					return
 				}
 				r.ended(sibling, session.Aborted)
+				if len(r.commits) == before {
+					t.Fatal("nothing was committed after the open")
+				}
 				first := r.commits[before].Batch.Tasks
 				if len(first) != 1 || first[0].ID != sibling || !first[0].Abort {
 					t.Errorf("the first commit after the open is %+v, want the sibling's mark", first)

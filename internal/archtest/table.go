@@ -66,6 +66,7 @@ var apart = [][2]string{
 var pure = []string{
 	"agentcore/harness/context.go",
 	"agentcore/harness/decide.go",
+	"agentcore/task/next.go",
 	"agentcore/task/state.go",
 	"executor/runlog/state.go",
 	"outputitems/*.go",
