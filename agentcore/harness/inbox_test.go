@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,6 +175,111 @@ func TestEntriesOfTheLayersAboveReachTheNextRequest(t *testing.T) {
 		h = r.open()
 		if d := cmp.Diff([]string{"One.", "note", "r2", "Two.", "r3"}, shown("r3")); d != "" {
 			t.Error(d)
+		}
+		h.Close()
+	})
+}
+
+// allowing is a host that allows every call.
+type allowing struct{}
+
+func (allowing) Approve(context.Context, harness.Approval) error { return nil }
+
+// atOnce calls f from many goroutines at the same moment.
+func atOnce(f func()) {
+	const senders = 20
+	var wg sync.WaitGroup
+	for range senders {
+		wg.Go(f)
+	}
+	wg.Wait()
+}
+
+// One command sent twenty times at once is one command, and one decision delivered twenty times runs its call once.
+// Promise: P-082, P-109
+// Invariant: INV-03, INV-15
+func TestTwentySendersOfOneCommandAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, do("bash", `{}`), say("One."))
+		r.own = true
+		h := r.open()
+		host := &pausing{}
+		if err := h.Resume(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		submit := func(s harness.Submit) {
+			atOnce(func() {
+				got, err := h.Submit(t.Context(), s)
+				if want := (harness.Receipt{RequestID: s.RequestID, Result: harness.Accepted}); err != nil || got != want {
+					t.Errorf("receipt %+v, %v; want %+v", got, err, want)
+				}
+			})
+		}
+		submit(harness.Submit{RequestID: "r1", Prompt: "one"})
+		synctest.Wait()
+		submit(harness.Submit{RequestID: "r2", Prompt: "two"})
+		atOnce(func() {
+			got, err := h.Withdraw(t.Context(), "c1", "r2")
+			if want := (harness.Receipt{RequestID: "c1", InputID: "r2", Result: harness.Withdrawn}); err != nil || got != want {
+				t.Errorf("receipt %+v, %v; want %+v", got, err, want)
+			}
+		})
+		atOnce(func() {
+			if err := h.Resume(t.Context(), allowing{}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if n := r.bash.Load(); n != 1 {
+			t.Errorf("bash ran %d times, want 1", n)
+		}
+		got, err := follow(t.Context(), h, harness.Submit{RequestID: "r1", Prompt: "one"})
+		if d := cmp.Diff([]string{"One.", "answered"}, got); d != "" || err != nil {
+			t.Errorf("%v\n%s", err, d)
+		}
+		var subs []session.Submission
+		err = h.Session().View(t.Context(), func(tx *session.Tx) (err error) {
+			subs, err = tx.Submissions(session.Root)
+			return err
+		})
+		if err != nil || len(subs) != 2 || subs[1].Status != session.SubmissionWithdrawn {
+			t.Errorf("submissions %+v, %v; want r1 answered and r2 withdrawn", subs, err)
+		}
+		h.Close()
+	})
+}
+
+// Promise: P-129
+func TestAResetKeepsWhatWasSaidInTheTranscript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, say("One."), say("Two."))
+		h := r.open()
+		if _, err := follow(t.Context(), h, harness.Submit{RequestID: "r1", Prompt: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		kinds := func() (list []string) {
+			t.Helper()
+			err := h.Session().View(t.Context(), func(tx *session.Tx) error {
+				entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+				for _, e := range slices.Backward(entries) {
+					list = append(list, e.Kind)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		before := kinds()
+		if _, err := h.Reset(t.Context(), "c1", ""); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(append(before, "workflow.reset"), kinds()); d != "" {
+			t.Error(d)
+		}
+		if a, err := h.AnswerOf(t.Context(), "r1"); err != nil || a.Text != "One." {
+			t.Errorf("the answer before the reset is %q, %v", a.Text, err)
 		}
 		h.Close()
 	})
