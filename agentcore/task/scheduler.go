@@ -72,8 +72,9 @@ func NewScheduler(sess *session.Session, fail func(error), defs ...Definition) *
 // phase takes the one in force then. A task without one that fits is blocked until there is one.
 func NewSchedulerFrom(sess *session.Session, fail func(error), defs Source) *Scheduler {
 	s := &Scheduler{sess: sess, defs: defs, fail: fail, standing: map[session.TaskID]Standing{},
-		mirror: newMirror(), running: map[session.TaskID]execution{}, parked: set{}, sleepers: newSleepers(),
+		mirror: newMirror(), running: map[session.TaskID]execution{}, parked: set{},
 		counted: set{}, calm: map[session.TaskID]session.Task{}, unmoved: map[session.TaskID]migration{}}
+	s.sleepers = newSleepers(func() { s.post(ring{}) })
 	s.unwatch = defs.Watch(func() { s.post(changed{}) })
 	sess.Watch(func(c session.Commit) {
 		if len(c.Batch.Tasks) > 0 {
@@ -165,7 +166,7 @@ func (s *Scheduler) loop() {
 		for again := true; again; again = !s.failed && len(s.mirror.due) > 0 { // some decisions follow from others at once
 			s.act()
 		}
-		s.sleepers.arm(s.wake)
+		s.sleepers.arm()
 	}
 }
 
@@ -213,8 +214,6 @@ func (s *Scheduler) take(m any, round int) {
 		}
 	}
 }
-
-func (s *Scheduler) wake() { s.post(ring{}) }
 
 // now is a point on the clock of the wall.
 func now() time.Time { return time.Now().Round(0) }

@@ -42,11 +42,14 @@ type sleeper struct {
 type sleepers struct {
 	byID  map[session.TaskID]*sleeper
 	order wakeOrder
+	ring  func() // what the timer calls
 	timer *time.Timer
 	armed time.Time // what the timer is set for; zero = it is not set
 }
 
-func newSleepers() *sleepers { return &sleepers{byID: map[session.TaskID]*sleeper{}} }
+func newSleepers(ring func()) *sleepers {
+	return &sleepers{byID: map[session.TaskID]*sleeper{}, ring: ring}
+}
 
 // add puts a task to sleep in the step it began.
 func (s *sleepers) add(began session.Task, until time.Time) {
@@ -83,7 +86,7 @@ func (s *sleepers) due(now time.Time) (ids []session.TaskID) {
 }
 
 // arm sets the timer for the earliest wake time, or for the next look at the clock.
-func (s *sleepers) arm(ring func()) {
+func (s *sleepers) arm() {
 	if len(s.order) == 0 {
 		return
 	}
@@ -97,7 +100,7 @@ func (s *sleepers) arm(ring func()) {
 	}
 	s.armed = next
 	if s.timer == nil {
-		s.timer = time.AfterFunc(next.Sub(now), ring)
+		s.timer = time.AfterFunc(next.Sub(now), s.ring)
 		return
 	}
 	s.timer.Reset(next.Sub(now))
