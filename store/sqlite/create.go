@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/workflowd/workflowd/internal/disk"
 )
@@ -193,12 +194,14 @@ func tornFrom(template, file []byte) bool {
 }
 
 // syncAbove syncs the directories above path as far up as this process may have made one: not above one that it may not
-// write.
+// write, or whose file system is read-only or syncs no directories.
 func syncAbove(path string) error {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if err := disk.SyncNames(dir); err != nil {
-			if errors.Is(err, fs.ErrPermission) {
-				return nil
+			for _, end := range []error{fs.ErrPermission, syscall.EROFS, syscall.EINVAL, errors.ErrUnsupported} {
+				if errors.Is(err, end) {
+					return nil
+				}
 			}
 			return err
 		}
