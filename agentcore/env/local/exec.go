@@ -261,10 +261,13 @@ func (o *output) abandon() {
 	o.wake()
 }
 
-// wake interrupts reads that were begun under older rules. A pipe that is closed already needs none.
+// wake interrupts reads that were begun under older rules. The caller holds mu.
 func (o *output) wake() {
 	for _, p := range o.pipes {
-		if err := p.r.SetReadDeadline(o.ended); err != nil && !errors.Is(err, os.ErrClosed) {
+		if p.closed {
+			continue
+		}
+		if err := p.r.SetReadDeadline(o.ended); err != nil {
 			o.abandoned = true // cannot happen for a pipe; never wait without a limit
 		}
 	}
@@ -276,6 +279,7 @@ type pipe struct {
 	r      *os.File
 	out    *output
 	after  int  // bytes read since the process ended
+	closed bool // guarded by output.mu: a pipe that ended just now must not be taken for one that cannot be woken
 	empty  bool // since then a read has emptied the pipe: all that the process itself wrote has come
 }
 
@@ -298,7 +302,12 @@ func (p *pipe) next() (windowed, stop bool) {
 
 // pump reads to the end of the stream, or to the first silence after the process has ended.
 func (p *pipe) pump() {
-	defer p.r.Close() //nolint:errcheck // a reading end: nothing can be lost
+	defer func() {
+		p.out.mu.Lock()
+		defer p.out.mu.Unlock()
+		p.closed = true
+		_ = p.r.Close() // a reading end: nothing can be lost
+	}()
 	buf := make([]byte, readChunk)
 	kept := 0 // bytes of an unfinished rune at the start of buf
 	defer func() { p.out.deliver(p.stream, buf[:kept]) }()
