@@ -59,7 +59,9 @@ func TestAStrayInAnotherSessionIsKilledOnTimeout(t *testing.T) {
 func TestALeftoverLivesUntilCleanup(t *testing.T) {
 	fx := fixture(t)
 	var text strings.Builder
-	exit, err := fx.Env.Exec(t.Context(), env.Command{Script: `setsid sleep 125 >/dev/null 2>&1 & echo $!`,
+	// The script ends once its child has let go of the output, however busy the machine is.
+	exit, err := fx.Env.Exec(t.Context(), env.Command{Script: `setsid sleep 125 >/dev/null 2>&1 & p=$!
+until [ "$(readlink /proc/$p/fd/1)$(readlink /proc/$p/fd/2)" = /dev/null/dev/null ]; do :; done; echo $p`,
 		Output: func(_ env.Stream, chunk []byte) error { text.Write(chunk); return nil }})
 	if err != nil || exit.Detached {
 		t.Fatalf("got %+v, %v", exit, err)
