@@ -86,10 +86,11 @@ type gated struct {
 	flags []string      // that name it
 	asked chan struct{} // one value for each request that arrived
 	open  chan struct{} // closed or sent to: lets requests through
+	gone  chan struct{} // one value for each held request whose client left
 }
 
 func gate(t *testing.T, lines ...string) *gated {
-	g := &gated{Model: scripted.New(scripted.MustParse(lines...), scripted.Options{}), asked: make(chan struct{}, 16), open: make(chan struct{})}
+	g := &gated{Model: scripted.New(scripted.MustParse(lines...), scripted.Options{}), asked: make(chan struct{}, 16), open: make(chan struct{}), gone: make(chan struct{}, 16)}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body) // only then does the server notice a client that leaves
 		if err != nil {
@@ -101,6 +102,7 @@ func gate(t *testing.T, lines ...string) *gated {
 		case <-g.open:
 			g.ServeHTTP(rw, r)
 		case <-r.Context().Done():
+			g.gone <- struct{}{}
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -181,6 +183,11 @@ func TestADemoThatWasCutOffIsCarriedOn(t *testing.T) {
 				t.Fatalf("exit code %d, want 130\n%s", code, before)
 			}
 
+			select { // the held request must not be let through now
+			case <-model.gone:
+			case <-time.After(limit):
+				t.Fatal("the server did not notice that its client is gone")
+			}
 			close(model.open)
 			stdout, after := run(t, dir, 0, args...)
 			if id := runID(t, before); !strings.Contains(after, "▸ demo carried on  "+id+"\n") || !strings.Contains(stdout, "after 1 tool calls") {
