@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
 // normal returns args as one compact JSON object in valid UTF-8 without lone surrogates; nothing and null become {}.
@@ -18,9 +19,6 @@ func normal(args json.RawMessage) (json.RawMessage, error) {
 	if len(args) == 0 || string(args) == "null" {
 		return json.RawMessage("{}"), nil
 	}
-	if !utf8.Valid(args) {
-		args = bytes.ToValidUTF8(args, []byte("\uFFFD"))
-	}
 	if args[0] != '{' {
 		return nil, errors.New("(root): the arguments must be one JSON object")
 	}
@@ -28,44 +26,7 @@ func normal(args json.RawMessage) (json.RawMessage, error) {
 	if err := json.Compact(&out, args); err != nil {
 		return nil, fmt.Errorf("(root): the arguments are not valid JSON: %w", err)
 	}
-	return replaceLoneSurrogates(out.Bytes()), nil
-}
-
-// replaceLoneSurrogates turns every \uD800-\uDFFF escape without its partner into \uFFFD. doc is valid JSON; it is
-// changed in place, as both escapes have six bytes. Source: bugs 32.
-func replaceLoneSurrogates(doc []byte) []byte {
-	for i := 0; i < len(doc); i++ {
-		if doc[i] != '\\' {
-			continue
-		}
-		unit, ok := escapedUnit(doc[i:])
-		switch {
-		case !ok:
-			i++ // the escaped character
-		case unit >= 0xD800 && unit <= 0xDBFF:
-			if low, ok := escapedUnit(doc[i+6:]); ok && low >= 0xDC00 && low <= 0xDFFF {
-				i += 11
-				continue
-			}
-			copy(doc[i+2:], "fffd")
-			i += 5
-		case unit >= 0xDC00 && unit <= 0xDFFF:
-			copy(doc[i+2:], "fffd")
-			i += 5
-		default:
-			i += 5
-		}
-	}
-	return doc
-}
-
-// escapedUnit reads a \uXXXX escape at the start of b.
-func escapedUnit(b []byte) (uint64, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	unit, err := strconv.ParseUint(string(b[2:6]), 16, 32)
-	return unit, err == nil
+	return strictjson.Repair(out.Bytes()), nil
 }
 
 // withoutOptionalNulls drops top-level properties whose value is null and which the schema does not require. args is a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -85,33 +84,13 @@ func checkText(raw []byte) error {
 		if raw[i] != '\\' {
 			continue
 		}
-		i++
-		if raw[i] != 'u' {
-			continue
-		}
-		r := escaped(raw[i-1:])
-		i += 4
-		if !utf16.IsSurrogate(r) {
-			continue
-		}
-		if utf16.DecodeRune(r, escaped(raw[i+1:])) == utf8.RuneError {
+		_, n := EscapedRune(raw[i:])
+		if halfPair(raw[i:], n) {
 			return &Error{Detail: "a string holds half a surrogate pair"}
 		}
-		i += 6
+		i += max(n, 2) - 1
 	}
 	return nil
-}
-
-// escaped returns the value of the \uXXXX escape that b starts with, or 0.
-func escaped(b []byte) rune {
-	if len(b) < len(`\uXXXX`) || b[0] != '\\' || b[1] != 'u' {
-		return 0
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 32)
-	if err != nil {
-		return 0
-	}
-	return rune(n)
 }
 
 func unquote(raw []byte) (string, error) {

@@ -1,6 +1,10 @@
 package openaicompletions
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/workflowd/workflowd/internal/strictjson"
+)
 
 // The fast path. Nearly all chunks of a stream carry one piece of text or of arguments in choice 0 and a handful of fields
 // that say nothing new. parsePlain reads exactly those, without reflection and almost without allocations, and leaves
@@ -283,7 +287,8 @@ func (c *cursor) stringOrNull(dst *string) bool {
 	return false
 }
 
-// escape reads the escape at the start of b and its length; 0 for a broken one or a lone surrogate.
+// escape reads the escape at the start of b and its length; 0 for a broken one, half a surrogate pair and
+// U+FFFD, which the slow path reads.
 func escape(b []byte) (rune, int) {
 	if len(b) < 2 {
 		return 0, 0
@@ -302,16 +307,9 @@ func escape(b []byte) (rune, int) {
 	case 'f':
 		return '\f', 2
 	}
-	unit, ok := escapedUnit(b)
-	switch {
-	case !ok:
-		return 0, 0
-	case !isSurrogate(unit):
-		return rune(unit), 6
-	}
-	low, ok := escapedUnit(b[6:])
-	if !ok || !isHigh(unit) || !isLow(low) {
+	r, n := strictjson.EscapedRune(b)
+	if r == utf8.RuneError {
 		return 0, 0
 	}
-	return 0x10000 + (rune(unit)-0xd800)<<10 + (rune(low) - 0xdc00), 12
+	return r, n
 }
