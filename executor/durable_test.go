@@ -280,6 +280,7 @@ func TestANewOwnerStopsTheOldOne(t *testing.T) {
 						break // the write that finds the other owner
 					}
 				}
+				<-c.Done() // the write may fail a moment before the owner hears why and tells its nodes
 				cause <- c.Abort().Cause()
 				return 0, c.Err()
 			}
