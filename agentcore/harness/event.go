@@ -1,9 +1,12 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 )
@@ -79,14 +82,14 @@ type Tool struct {
 }
 
 // RetryKind says why a turn had to be carried on.
-type RetryKind string
+type RetryKind = turn.RetryKind
 
-// The kinds. Source: spec promises R-01.
+// The kinds.
 const (
-	Dropped  RetryKind = "dropped"   // the connection died
-	Recovery RetryKind = "recovery"  // the host restarted in mid-answer
-	Length   RetryKind = "length"    // the model's output limit
-	LostCall RetryKind = "lost-call" // a call was announced and never came
+	Dropped  = turn.Dropped
+	Recovery = turn.Recovery
+	Length   = turn.Length
+	LostCall = turn.LostCall
 )
 
 // Retry is an attempt at carrying a turn on. Wire name retry.
@@ -230,4 +233,88 @@ func at(e Event, c Cursor) Event {
 		return e
 	}
 	return e
+}
+
+// feed is one reader's queue of events. A slow reader never slows a turn: the queue takes everything, and neighbouring
+// deltas of one block merge once it is long.
+type feed struct {
+	mu    sync.Mutex
+	queue []Event
+	err   error
+	wake  chan struct{} // capacity 1
+}
+
+// mergeAt is how many events may wait before neighbouring deltas merge.
+const mergeAt = 1024
+
+func newFeed() *feed { return &feed{wake: make(chan struct{}, 1)} }
+
+func (f *feed) put(e Event) {
+	f.mu.Lock()
+	if n := len(f.queue); n < mergeAt || !merge(&f.queue[n-1], e) {
+		f.queue = append(f.queue, e)
+	}
+	f.mu.Unlock()
+	f.signal()
+}
+
+func (f *feed) end(err error) {
+	f.mu.Lock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.mu.Unlock()
+	f.signal()
+}
+
+func (f *feed) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for events. It returns what is queued, or the feed's error once the queue is empty, or ctx's cause.
+func (f *feed) take(ctx context.Context) ([]Event, error) {
+	for {
+		f.mu.Lock()
+		queue, err := f.queue, f.err
+		f.queue = nil
+		f.mu.Unlock()
+		if len(queue) > 0 {
+			return queue, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// merge appends e to last when both are deltas of the same block and touch.
+func merge(last *Event, e Event) bool {
+	switch l := (*last).(type) {
+	case TextDelta:
+		if e, ok := e.(TextDelta); ok && touches(l.Place, len(l.Text), e.Place) {
+			l.Text += e.Text
+			*last = l
+			return true
+		}
+	case ThinkingDelta:
+		if e, ok := e.(ThinkingDelta); ok && touches(l.Place, len(l.Text), e.Place) {
+			l.Text += e.Text
+			*last = l
+			return true
+		}
+	case Tool, Retry, ContextUsage, Plan, PlanApproval, UsageReport, Paused, TurnEnd:
+	}
+	return false
+}
+
+func touches(a Place, n int, b Place) bool {
+	return a.Entry == b.Entry && a.Block == b.Block && a.Offset+n == b.Offset
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
@@ -33,13 +34,19 @@ func (h *Harness) generation() task.Definition {
 	}
 }
 
+// resolution is the setup of a conversation's newest turn.
+type resolution struct {
+	sub   session.SubmissionID
+	setup Setup
+}
+
 // resolved is what a generation needs from outside: the submission's settings made live, once per turn and process.
-func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup, error) {
+func (h *Harness) resolved(ctx context.Context, c session.ConversationID, id session.SubmissionID) (Setup, error) {
 	h.mu.Lock()
-	last, setup := h.last, h.setup
+	last := h.setups[c]
 	h.mu.Unlock()
-	if last == id {
-		return setup, nil
+	if last.sub == id {
+		return last.setup, nil
 	}
 	var p submitted
 	err := h.sess.View(ctx, func(tx *session.Tx) error {
@@ -52,9 +59,10 @@ func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup,
 	if err != nil {
 		return Setup{}, err
 	}
-	if setup, err = h.opts.Resolve(ctx, p.Settings); err == nil {
+	setup, err := h.opts.Resolve(ctx, p.Settings)
+	if err == nil {
 		h.mu.Lock()
-		h.last, h.setup = id, setup
+		h.setups[c] = resolution{id, setup}
 		h.mu.Unlock()
 	}
 	return setup, err
@@ -62,8 +70,8 @@ func (h *Harness) resolved(ctx context.Context, id session.SubmissionID) (Setup,
 
 // retry sleeps until the checkpoint's wake time, the rest of it after a restart, then asks again.
 func (h *Harness) retry(ctx context.Context, inv *task.Invocation) error {
-	var g genState
-	if err := inv.Decode(&g); err != nil {
+	g, err := generationOf(inv.Task())
+	if err != nil {
 		return err
 	}
 	timer := time.NewTimer(g.WakeAt.Sub(h.opts.Now()))
@@ -77,8 +85,8 @@ func (h *Harness) retry(ctx context.Context, inv *task.Invocation) error {
 }
 
 func (h *Harness) request(ctx context.Context, inv *task.Invocation) error {
-	var g genState
-	if err := inv.Decode(&g); err != nil {
+	g, err := generationOf(inv.Task())
+	if err != nil {
 		return err
 	}
 	return h.ask(ctx, inv, g)
@@ -86,7 +94,7 @@ func (h *Harness) request(ctx context.Context, inv *task.Invocation) error {
 
 // ask sends one model request and commits what follows from it.
 func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) error {
-	setup, err := h.resolved(ctx, g.Submission)
+	setup, err := h.resolved(ctx, g.Conversation, g.Submission)
 	if err != nil {
 		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonSetup, err.Error(), llm.Message{})
 	}
@@ -124,16 +132,20 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 	var partial *liveDoc
 	derived := false
 	read := func(tx *session.Tx) error {
-		if h.broken != nil {
-			return h.broken
+		th, err := h.thread(tx, g.Conversation)
+		if err == nil {
+			err = th.broken
 		}
-		if doc, err := live.Get(tx, liveAt); err != nil {
+		if err != nil {
+			return err
+		}
+		if doc, err := live.Get(tx, liveAt(g.Conversation)); err != nil {
 			return err
 		} else if doc.Entry == g.Entry && len(doc.Blocks) > 0 {
 			partial = &doc
 		}
-		if setup.System == h.shown {
-			c := derive(h.items, g.Cutoff)
+		if setup.System == th.shown {
+			c := derive(th.items, g.Cutoff)
 			req.System, req.Messages = setup.System, c.messages // the prompt may be recorded behind the cutoff
 			derived = true
 		}
@@ -143,7 +155,11 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 		return req, partial, err
 	}
 	if _, err := inv.Write(ctx, func(tx *session.Tx) error {
-		if id, wrote := h.showSystem(tx, setup, g.Submission); wrote {
+		th, err := h.thread(tx, g.Conversation)
+		if err != nil {
+			return err
+		}
+		if id, wrote := h.showSystem(tx, g.Conversation, th.shown, setup, g.Submission); wrote {
 			g.Cutoff = id
 		}
 		return nil
@@ -154,27 +170,27 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 }
 
 // classify commits what a response leads to.
-func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message, r response) error {
-	r.before = g.Spoken
-	d := next(g.Budget, r)
-	switch d.act {
-	case abandon:
+func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message, r turn.Response) error {
+	r.Before = g.Spoken
+	d := turn.Next(g.Budget, r)
+	switch d.Act {
+	case turn.Abandon:
 		return context.Cause(ctx)
-	case answer:
+	case turn.Answer:
 		return h.answerTurn(ctx, inv, g, st, m)
-	case round:
+	case turn.Round:
 		return h.startRound(ctx, inv, g, setup, st, m)
-	case resend:
+	case turn.Resend:
 		return h.resendLater(ctx, inv, g, st, d)
-	case carryOn:
+	case turn.CarryOn:
 		return h.continueTurn(ctx, inv, g, st, m, d)
-	case fail:
+	case turn.Fail:
 	}
 	reason := reasonModel
-	if d.failure == fault.EmptyAnswer {
+	if d.Failure == fault.EmptyAnswer {
 		reason = string(fault.EmptyAnswer)
 	}
-	return h.failTurn(ctx, inv, g, st, reason, d.reason, m)
+	return h.failTurn(ctx, inv, g, st, reason, d.Reason, m)
 }
 
 // recordID is the stable identity of the bill of a generation's attempt.
@@ -186,8 +202,8 @@ func (h *Harness) recordID(g genState) string {
 // shown yet, tool starts excepted.
 func (h *Harness) appendAnswer(tx *session.Tx, g genState, st *stream, m llm.Message, failure string) error {
 	bills := append(g.Failed, st.usage(g)...)
-	h.say(tx, session.Entry{ID: g.Entry, Kind: kindAssistant}, m, entryData{Submission: g.Submission, Usage: bills, Failure: failure})
-	if err := live.Retire(tx, liveAt); err != nil {
+	h.say(tx, g.Conversation, session.Entry{ID: g.Entry, Kind: kindAssistant}, m, entryData{Submission: g.Submission, Usage: bills, Failure: failure})
+	if err := live.Retire(tx, liveAt(g.Conversation)); err != nil {
 		return err
 	}
 	for _, e := range st.rest() {
@@ -205,7 +221,7 @@ func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genSta
 		if err != nil {
 			return nil, err
 		}
-		queue, err := h.queue(tx)
+		queue, err := h.queue(tx, g.Conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -225,12 +241,12 @@ func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genSta
 	return err
 }
 
-func (h *Harness) resendLater(ctx context.Context, inv *task.Invocation, g genState, st *stream, d decision) error {
+func (h *Harness) resendLater(ctx context.Context, inv *task.Invocation, g genState, st *stream, d turn.Decision) error {
 	g.Failed = append(g.Failed, st.usage(g)...)
-	g.Budget, g.WakeAt = d.budget, h.opts.Now().Add(d.delay)
+	g.Budget, g.WakeAt = d.Budget, h.opts.Now().Add(d.Delay)
 	g.Attempt++
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		tx.Publish(published{g.Submission, Retry{Kind: d.kind, Attempt: d.attempt, MaxAttempts: d.most, Reason: d.reason}})
+		tx.Publish(published{g.Submission, Retry{Kind: d.Kind, Attempt: d.Attempt, MaxAttempts: d.Most, Reason: d.Reason}})
 		return task.Continue{Phase: phaseRetry, Checkpoint: mustJSON(g)}, nil
 	})
 	if err == nil {
@@ -240,7 +256,7 @@ func (h *Harness) resendLater(ctx context.Context, inv *task.Invocation, g genSt
 }
 
 // continueTurn keeps what came and asks the model to go on.
-func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message, d decision) error {
+func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message, d turn.Decision) error {
 	if m.Stop == "" {
 		m.Stop = llm.StopInterrupted
 	}
@@ -248,7 +264,7 @@ func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genS
 		m.Stop = llm.StopInterrupted // the announced calls are gone; what is left is text
 	}
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		if err := h.appendAnswer(tx, g, st, m, d.reason); err != nil {
+		if err := h.appendAnswer(tx, g, st, m, d.Reason); err != nil {
 			return nil, err
 		}
 		h.continuation(tx, g, d, m.Text() != "")
@@ -261,16 +277,16 @@ func (h *Harness) continueTurn(ctx context.Context, inv *task.Invocation, g genS
 }
 
 // continuation appends the prompt and creates the generation that sends it.
-func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible bool) {
-	r := retryData{Kind: d.kind, Attempt: d.attempt, Most: d.most, Reason: d.reason}
-	id := h.say(tx, session.Entry{Kind: kindContinuation}, llm.TextMessage(llm.RoleUser, d.prompt.text(visible)), entryData{Submission: g.Submission, Retry: &r})
-	if d.kind != "" { // asking for an answer that did not come is no retry row
+func (h *Harness) continuation(tx *session.Tx, g genState, d turn.Decision, visible bool) {
+	r := retryData{Kind: d.Kind, Attempt: d.Attempt, Most: d.Most, Reason: d.Reason}
+	id := h.say(tx, g.Conversation, session.Entry{Kind: kindContinuation}, llm.TextMessage(llm.RoleUser, d.Prompt.Text(visible)), entryData{Submission: g.Submission, Retry: &r})
+	if d.Kind != "" { // asking for an answer that did not come is no retry row
 		tx.Publish(published{g.Submission, Retry{Kind: r.Kind, Attempt: r.Attempt, MaxAttempts: r.Most, Reason: r.Reason, Entry: id}})
 	}
 	after, phase := g.after(id), phaseRequest
-	after.Budget, after.Spoken = d.budget, g.Spoken || visible
-	if d.delay > 0 {
-		after.WakeAt, phase = h.opts.Now().Add(d.delay), phaseRetry
+	after.Budget, after.Spoken = d.Budget, g.Spoken || visible
+	if d.Delay > 0 {
+		after.WakeAt, phase = h.opts.Now().Add(d.Delay), phaseRetry
 	}
 	h.generate(tx, after, phase)
 }
@@ -278,10 +294,10 @@ func (h *Harness) continuation(tx *session.Tx, g genState, d decision, visible b
 // recover carries on an answer that died with its host: the committed text stays, the turn goes on behind it.
 func (h *Harness) recover(ctx context.Context, inv *task.Invocation, g genState, partial liveDoc) error {
 	m := partialMessage(partial)
-	d := spend(g.Budget, Recovery, carryOn, promptDropped, "the host restarted while the answer was streaming",
-		fmt.Sprintf("the answer was interrupted again after %d attempts to carry on, by a restart of the host", MaxConnection))
-	if d.act == fail {
-		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonModel, d.reason, m)
+	d := turn.Spend(g.Budget, Recovery, turn.CarryOn, turn.PromptDropped, "the host restarted while the answer was streaming",
+		fmt.Sprintf("the answer was interrupted again after %d attempts to carry on, by a restart of the host", turn.MaxConnection))
+	if d.Act == turn.Fail {
+		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonModel, d.Reason, m)
 	}
 	return h.continueTurn(ctx, inv, g, &stream{h: h}, m, d)
 }
@@ -301,7 +317,7 @@ func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState
 		if err != nil {
 			return nil, err
 		}
-		held, err := h.hold(tx)
+		held, err := h.hold(tx, g.Conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -318,8 +334,8 @@ func (h *Harness) failTurn(ctx context.Context, inv *task.Invocation, g genState
 
 // hold reads which submissions wait behind a turn that ends badly. Calling what it returns tells their readers, with the
 // same commit, that the queue is held: the next submission, or asking for one of them again, releases it oldest first.
-func (h *Harness) hold(tx *session.Tx) (func(), error) {
-	queue, err := h.queue(tx)
+func (h *Harness) hold(tx *session.Tx, c session.ConversationID) (func(), error) {
+	queue, err := h.queue(tx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +349,7 @@ func (h *Harness) hold(tx *session.Tx) (func(), error) {
 // keepFailed records the text and the bills of a response that ended badly, when there are any.
 func (h *Harness) keepFailed(tx *session.Tx, g genState, st *stream, m llm.Message, why string) error {
 	if len(m.Blocks) == 0 && len(g.Failed) == 0 && st.bill == nil {
-		return live.Retire(tx, liveAt)
+		return live.Retire(tx, liveAt(g.Conversation))
 	}
 	m.Role, m.Stop = llm.RoleAssistant, llm.StopAborted
 	return h.appendAnswer(tx, g, st, m, why)
@@ -341,22 +357,22 @@ func (h *Harness) keepFailed(tx *session.Tx, g genState, st *stream, m llm.Messa
 
 // abortGeneration settles a stopped turn: its calls have settled before.
 func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) error {
-	var g genState
-	if err := inv.Decode(&g); err != nil {
+	g, err := generationOf(inv.Task())
+	if err != nil {
 		return err
 	}
 	reason := inv.Task().AbortReason
-	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+	_, err = inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
 		open, err := h.inputsOf(tx, g)
 		if err != nil {
 			return nil, err
 		}
-		held, err := h.hold(tx)
+		held, err := h.hold(tx, g.Conversation)
 		if err != nil {
 			return nil, err
 		}
 		if inv.Task().Phase != phaseTools {
-			doc, err := live.Get(tx, liveAt)
+			doc, err := live.Get(tx, liveAt(g.Conversation))
 			if err != nil {
 				return nil, err
 			}
@@ -377,8 +393,8 @@ func (h *Harness) abortGeneration(ctx context.Context, inv *task.Invocation) err
 
 // faultGeneration accompanies an outcome that the scheduler set: a defect must not leave a submission open.
 func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outcome) error {
-	var g genState
-	if err := json.Unmarshal(t.Checkpoint, &g); err != nil {
+	g, err := generationOf(t)
+	if err != nil {
 		return err
 	}
 	detail := o.Error
@@ -389,7 +405,7 @@ func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outc
 	if err != nil {
 		return err
 	}
-	held, err := h.hold(tx)
+	held, err := h.hold(tx, g.Conversation)
 	if err != nil {
 		return err
 	}

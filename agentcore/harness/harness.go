@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/registry"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tool"
@@ -37,6 +37,11 @@ type Options struct {
 	// Resolve turns the settings of a submission into a Setup. It may be called again at any time and after a restart;
 	// equal settings must give the same system prompt and tools. It must not call the harness.
 	Resolve func(ctx context.Context, settings json.RawMessage) (Setup, error)
+	// Registry holds what a project adds: its tools, sections and hooks are taken anew for every step of a turn. Nil adds
+	// nothing.
+	Registry registry.Reader
+	// HookFailed is told about hooks that failed and were skipped. It must not call the harness. Nil: nobody is told.
+	HookFailed func(registry.HookError)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -55,30 +60,31 @@ type Host interface {
 	Approve(ctx context.Context, a Approval) error
 }
 
-// Harness runs the turns of one session's main conversation. It is safe for concurrent use.
+// Harness runs the turns of one session's conversations. It is safe for concurrent use.
 //
-// The line of the session guards items, shown, broken and waiting; mu guards all below it.
+// The line of the session guards threads; mu guards all below it.
 type Harness struct {
 	sess  *session.Session
 	sched *task.Scheduler
 	opts  Options
 
-	items   []item                            // the whole transcript, decoded, in id order
-	shown   string                            // text of the newest system entry
-	broken  error                             // an entry that cannot be read
-	waiting map[session.SubmissionID]struct{} // queued submissions: most rounds have none and need no look
+	threads map[session.ConversationID]*thread // those that were needed so far
 
 	mu     sync.Mutex
-	last   session.SubmissionID // the submission setup belongs to
-	setup  Setup
+	setups map[session.ConversationID]resolution
 	host   Host
 	subs   map[session.SubmissionID][]*feed
 	failed error // the scheduler could not commit
 }
 
-// Open takes ownership of storage and loads the conversation. Nothing runs until Run. The harness closes storage.
+// Open takes ownership of storage and loads the main conversation. Nothing runs until Run, Control or Resume. The harness
+// closes storage.
 func Open(ctx context.Context, storage session.Storage, opts Options, mode session.SyncMode) (*Harness, error) {
-	return open(ctx, storage, opts, mode, task.Fixed{})
+	var others task.Source = task.Fixed{}
+	if opts.Registry != nil {
+		others = opts.Registry
+	}
+	return open(ctx, storage, opts, mode, others)
 }
 
 // open is Open with definitions beside the harness's own.
@@ -91,7 +97,8 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 		return nil, err
 	}
 	sess.SetSyncMode(mode)
-	h := &Harness{sess: sess, opts: opts, waiting: map[session.SubmissionID]struct{}{}, subs: map[session.SubmissionID][]*feed{}}
+	h := &Harness{sess: sess, opts: opts, threads: map[session.ConversationID]*thread{}, setups: map[session.ConversationID]resolution{},
+		subs: map[session.SubmissionID][]*feed{}}
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, sess.Close())
 	}
@@ -141,33 +148,46 @@ func Settle(ctx context.Context, storage session.Storage, reason string, others 
 	return n, nil
 }
 
-// markAll cancels every live task, which it notes in live, and what waits in the queue.
+// markAll cancels every live task, which it notes in live, and what waits in the queues.
 func (h *Harness) markAll(ctx context.Context, reason string, live map[session.TaskID]bool) (int, error) {
 	n := 0
 	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		queue, err := h.queue(tx)
+		all, err := tx.Conversations()
 		if err != nil {
 			return err
+		}
+		var queues [][]queued
+		for _, c := range all {
+			queue, err := h.queue(tx, c.ID)
+			if err != nil {
+				return err
+			}
+			queues = append(queues, queue)
 		}
 		for _, t := range tx.LiveTasks() {
 			n++
 			live[t.ID] = true
-			if !t.Abort {
-				t.Abort, t.AbortReason = true, reason
-				tx.PutTask(t)
-				tx.Sync()
-			}
+			markTask(tx, t, reason)
 		}
-		for _, q := range queue {
-			if q.input.Reset == nil {
-				h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
-				tx.Sync()
-			}
+		for _, queue := range queues {
+			h.dropQueue(tx, queue, reason)
 		}
 		return nil
 	})
 	return n, err
 }
+
+// Resume lets unfinished work go on, and host decide its calls from now on; nil asks nobody. Calls that wait for a person
+// are put to the host again.
+func (h *Harness) Resume(ctx context.Context, host Host) error {
+	h.mu.Lock()
+	h.host = host
+	h.mu.Unlock()
+	h.sched.Unpark()
+	return h.resume(ctx)
+}
+
+func (h *Harness) resume(ctx context.Context) error { return asFault(h.sched.Resume(ctx)) }
 
 // StoreID is the identity of the session's store.
 func (h *Harness) StoreID() string { return h.sess.StoreID() }
@@ -176,101 +196,6 @@ func (h *Harness) StoreID() string { return h.sess.StoreID() }
 func (h *Harness) Close() error {
 	h.sched.Close()
 	return h.sess.Close()
-}
-
-func (h *Harness) load(ctx context.Context) error {
-	return h.sess.View(ctx, func(tx *session.Tx) error {
-		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
-		if errors.Is(err, session.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("load conversation: %w", err)
-		}
-		for _, e := range slices.Backward(entries) {
-			if err := h.add(e); err != nil {
-				return err
-			}
-		}
-		queued, err := tx.Submissions(session.Root, session.SubmissionQueued)
-		h.note(queued)
-		return err
-	})
-}
-
-// note keeps which submissions wait.
-func (h *Harness) note(subs []session.Submission) {
-	for _, sub := range subs {
-		if sub.Status == session.SubmissionQueued && sub.Conversation == session.Root {
-			h.waiting[sub.ID] = struct{}{}
-		} else {
-			delete(h.waiting, sub.ID)
-		}
-	}
-}
-
-func (h *Harness) add(e session.Entry) error {
-	it, err := decodeItem(e)
-	if err == nil {
-		h.mirror(it)
-	}
-	return err
-}
-
-// mirror takes a committed item in, in id order as a restart would find it. It runs on the line.
-func (h *Harness) mirror(it item) {
-	at := len(h.items)
-	for at > 0 && h.items[at-1].id > it.id { // an answer's id is reserved before it is said
-		at--
-	}
-	h.items = slices.Insert(h.items, at, it)
-	switch {
-	case it.kind == kindSystem:
-		h.shown = it.system
-	case it.head != 0:
-		h.shown = "" // a new context shows the whole prompt again
-	}
-}
-
-// committed keeps the mirror and hands events to their feeds. It runs on the line. Every entry of the loop is drafted with
-// its item; those of the layers above are read from the batch.
-func (h *Harness) committed(c session.Commit) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.note(c.Batch.Submissions)
-	for _, e := range c.Batch.Entries {
-		if e.Conversation != session.Root || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
-			continue
-		}
-		it, err := decodeItem(e)
-		if err != nil { // the record holds it; no request without it can be right
-			h.broken = fmt.Errorf("conversation: %w", err)
-			continue
-		}
-		h.mirror(it)
-	}
-	for i, p := range c.Published {
-		switch p := p.(type) {
-		case item:
-			h.mirror(p)
-		case joined: // its readers follow the turn from here on
-			h.subs[p.turn] = append(h.subs[p.turn], h.subs[p.sub]...)
-			delete(h.subs, p.sub)
-		case published:
-			e := at(p.event, Cursor{Store: h.sess.StoreID(), Seq: c.Seq, Index: i})
-			for _, f := range h.subs[p.sub] {
-				f.put(e)
-			}
-		}
-	}
-}
-
-// say drafts an entry with a message for the model. The mirror takes the message as it is, without decoding it again.
-func (h *Harness) say(tx *session.Tx, e session.Entry, m llm.Message, data entryData) session.EntryID {
-	e.Conversation, e.Model, e.Data = session.Root, mustJSON(m), mustJSON(data)
-	id := tx.Append(e)
-	tx.Publish(item{id: id, kind: e.Kind, head: e.Head, message: m, model: true})
-	return id
 }
 
 // show hands an event to the feeds of a submission without a commit of its own: it tells of this process, not of the

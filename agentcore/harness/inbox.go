@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
@@ -15,190 +16,14 @@ import (
 
 var pointAdmitted = faultpoint.New("harness.submission.committed")
 
-// Mode says what an input does while a turn is under way. On an idle conversation every mode starts a turn.
-type Mode string
-
-// The modes; the zero Mode is FollowUp. Source: spec create-agent "Durable session control".
-const (
-	FollowUp Mode = "followUp" // waits for the turn's end and starts one of its own
-	Steer    Mode = "steer"    // joins the turn at its next tool boundary
-	Reject   Mode = "reject"   // is refused, and nothing is recorded
-)
-
-// Receipt is what a command leaves with its sender. The same command under the same request id gets the first receipt
-// again, after a restart too; another command under that id is a conflict.
-type Receipt struct {
-	RequestID string `json:"requestId"`
-	InputID   string `json:"inputId,omitempty"` // Withdraw, Promote: the input it was about
-	Result    Result `json:"result"`
-}
-
-// Result is what became of a command.
-type Result string
-
-// The results.
-const (
-	Accepted      Result = "accepted"       // Submit, Reset: recorded
-	Withdrawn     Result = "withdrawn"      // the input will never be sent
-	Promoted      Result = "promoted"       // the input steers now
-	AlreadyPlaced Result = "already_placed" // the input is in a turn that is under way
-	Settled       Result = "settled"        // the input has its end
-	Unknown       Result = "not_found"      // there is no such input
-)
-
-// Submit records an input, synced, and returns without waiting for its answer; the work goes on by itself. Errors: kinds
-// input_validation, conflict (the request id was used for something else, or a turn is under way and the mode is Reject),
-// storage, owner_lost. Source: durable kernel 4.1.
-func (h *Harness) Submit(ctx context.Context, s Submit) (Receipt, error) {
-	if _, err := h.admit(ctx, s, nil); err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{RequestID: s.RequestID, Result: Accepted}, h.resume(ctx)
-}
-
-// Reset records a request to start the model's context anew at the next boundary, synced: at once when idle, else at the
-// next tool boundary or the turn's end. What was said before stays in the transcript. handoff, when there is one, opens
-// the new context. Inputs of a turn that is cut this way end unanswered. Source: durable kernel 5.
-func (h *Harness) Reset(ctx context.Context, requestID, handoff string) (Receipt, error) {
-	if _, err := h.record(ctx, requestID, submitted{Reset: &resetData{handoff}}, nil, nil); err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{RequestID: requestID, Result: Accepted}, h.resume(ctx)
-}
-
-// Withdraw takes a queued input back. It never undoes what a turn did. Source: durable kernel 4.3.
-func (h *Harness) Withdraw(ctx context.Context, requestID, inputID string) (Receipt, error) {
-	return h.change(ctx, "withdraw", requestID, inputID, Withdrawn, func(tx *session.Tx, q queued) error {
-		h.settle(tx, q.sub, session.SubmissionWithdrawn, 0, "", "")
-		return nil
-	})
-}
-
-// Promote makes a queued input a steer; its identity and images stay. Source: durable kernel 4.3.
-func (h *Harness) Promote(ctx context.Context, requestID, inputID string) (Receipt, error) {
-	return h.change(ctx, "promote", requestID, inputID, Promoted, func(tx *session.Tx, q queued) error {
-		if q.input.Reset != nil {
-			return fault.New(fault.InputValidation, "inputId %q: a reset cannot steer", inputID)
-		}
-		q.input.Mode = Steer
-		q.sub.Payload = mustJSON(q.input)
-		tx.PutSubmission(q.sub)
-		return nil
-	})
-}
-
-// Cancel stops the conversation: the turn under way and every queued input end unanswered, synced. Their ends come when
-// what runs has stopped. Queued resets stay. A conversation at rest is left as it is.
-func (h *Harness) Cancel(ctx context.Context, reason string) error {
-	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		queue, err := h.queue(tx)
-		if err != nil {
-			return err
-		}
-		tx.Sync()
-		for _, t := range tx.LiveTasks() {
-			if t.Kind == taskGeneration && !t.Abort {
-				t.Abort, t.AbortReason = true, reason
-				tx.PutTask(t)
-			}
-		}
-		for _, q := range queue {
-			if q.input.Reset == nil {
-				h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return asFault(err)
-	}
-	return h.resume(ctx)
-}
-
-// Resume lets unfinished work go on, and host decide its calls from now on; nil asks nobody. Calls that wait for a person
-// are put to the host again.
-func (h *Harness) Resume(ctx context.Context, host Host) error {
-	h.mu.Lock()
-	h.host = host
-	h.mu.Unlock()
-	h.sched.Unpark()
-	return h.resume(ctx)
-}
-
-func (h *Harness) resume(ctx context.Context) error { return asFault(h.sched.Resume(ctx)) }
-
-// receiptDoc is the record of a command about an input.
-type receiptDoc struct {
-	Digest  string  `json:"digest"`
-	Receipt Receipt `json:"receipt"`
-}
-
-var receipts = session.Doc[receiptDoc]{Kind: "workflow.receipt", Version: 1, Scope: session.ScopeConversation}
-
-// change carries out a command about a queued input and keeps its receipt, in one commit.
-func (h *Harness) change(ctx context.Context, verb, requestID, inputID string, done Result, act func(*session.Tx, queued) error) (Receipt, error) {
-	if requestID == "" {
-		return Receipt{}, fault.New(fault.InputValidation, "requestId: must not be empty")
-	}
-	digest, err := strictjson.Digest([]string{verb, inputID})
-	if err != nil {
-		return Receipt{}, fault.New(fault.InputValidation, "%s %q: %w", verb, requestID, err)
-	}
-	receipt := Receipt{RequestID: requestID, InputID: inputID, Result: done}
-	_, err = h.sess.Commit(ctx, func(tx *session.Tx) error {
-		at := receipts.At(int64(session.Root), requestID)
-		first, err := receipts.Get(tx, at)
-		if err != nil {
-			return err
-		}
-		if first.Digest == digest {
-			receipt = first.Receipt
-			return nil
-		}
-		if _, err = tx.SubmissionByRequest(session.Root, requestID); first.Digest != "" || err == nil {
-			return fault.New(fault.Conflict, "requestId %q was used for another command", requestID)
-		} else if !errors.Is(err, session.ErrNotFound) {
-			return err
-		}
-		sub, err := tx.SubmissionByRequest(session.Root, inputID)
-		switch {
-		case errors.Is(err, session.ErrNotFound):
-			receipt.Result = Unknown
-		case err != nil:
-			return err
-		case sub.Status == session.SubmissionPlaced:
-			receipt.Result = AlreadyPlaced
-		case sub.Status != session.SubmissionQueued:
-			receipt.Result = Settled
-		default:
-			q, err := decodeQueued(sub)
-			if err == nil {
-				err = act(tx, q)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := tx.EnsureRoot(); err != nil {
-			return err
-		}
-		tx.Sync()
-		return receipts.Put(tx, at, receiptDoc{digest, receipt})
-	})
-	if err != nil {
-		return Receipt{}, asFault(err)
-	}
-	return receipt, nil
-}
-
 // admit finds or makes the submission of an input, and subscribes f, when there is one, behind a replay of what the turn
 // has shown so far. The receipt is synced: a caller may rely on it.
 func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.SubmissionID, error) {
 	mode := s.Mode
 	switch mode {
-	case FollowUp:
+	case control.FollowUp:
 		mode = ""
-	case "", Steer, Reject:
+	case "", control.Steer, control.Reject:
 	default:
 		return 0, fault.New(fault.InputValidation, "mode: %q is none of followUp, steer, reject", mode)
 	}
@@ -207,23 +32,25 @@ func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.Submiss
 		image.Data = slices.Clone(image.Data) // the transcript keeps it
 		p.Images = append(p.Images, image)
 	}
-	return h.record(ctx, s.RequestID, p, func(ctx context.Context) (Setup, error) { return h.opts.Resolve(ctx, s.Settings) }, f)
+	head := control.Head{RequestID: s.RequestID, TargetID: s.Conversation}
+	return h.record(ctx, head, p, func(ctx context.Context) (Setup, error) { return h.opts.Resolve(ctx, s.Settings) }, f)
 }
 
 // record is admit for inputs and resets; a reset has no resolve.
-func (h *Harness) record(ctx context.Context, requestID string, p submitted, resolve func(context.Context) (Setup, error), f *feed) (session.SubmissionID, error) {
-	if requestID == "" {
+func (h *Harness) record(ctx context.Context, head control.Head, p submitted, resolve func(context.Context) (Setup, error), f *feed) (session.SubmissionID, error) {
+	if head.RequestID == "" {
 		return 0, fault.New(fault.InputValidation, "requestId: must not be empty")
 	}
+	c := target(head)
 	content := p
 	content.Settings = nil // settings may change between attempts
 	digest, err := strictjson.Digest(content)
 	if err != nil {
-		return 0, fault.New(fault.InputValidation, "submission %q: %w", requestID, err)
+		return 0, fault.New(fault.InputValidation, "submission %q: %w", head.RequestID, err)
 	}
-	if id, found, err := h.attach(ctx, requestID, digest, f); found || err != nil {
+	if id, found, err := h.attach(ctx, c, head.RequestID, digest, f); found || err != nil {
 		if err == nil && f != nil {
-			err = h.release(ctx)
+			err = h.release(ctx, c)
 		}
 		return id, asFault(err)
 	}
@@ -235,10 +62,10 @@ func (h *Harness) record(ctx context.Context, requestID string, p submitted, res
 		}
 		setup = &s
 	}
-	sub := session.Submission{Conversation: session.Root, RequestID: requestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(p)}
+	sub := session.Submission{Conversation: c, RequestID: head.RequestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(p)}
 	id, err := h.create(ctx, queued{sub, p}, setup, f)
 	if errors.Is(err, errExists) { // a twin of this call was faster
-		id, _, err = h.attach(ctx, requestID, digest, f)
+		id, _, err = h.attach(ctx, c, head.RequestID, digest, f)
 	}
 	return id, asFault(err)
 }
@@ -248,24 +75,25 @@ var errExists = errors.New("harness: submission exists")
 
 func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (session.SubmissionID, error) {
 	var id session.SubmissionID
+	c, requestID := q.sub.Conversation, q.sub.RequestID
 	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		if _, err := tx.SubmissionByRequest(session.Root, q.sub.RequestID); err == nil {
+		if _, err := tx.SubmissionByRequest(c, requestID); err == nil {
 			return errExists
 		} else if !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
-		if used, err := receipts.Get(tx, receipts.At(int64(session.Root), q.sub.RequestID)); err != nil || used.Digest != "" {
-			return errors.Join(err, fault.New(fault.Conflict, "requestId %q was used for another command", q.sub.RequestID))
-		}
-		queue, err := h.queue(tx)
-		if err != nil {
+		if err := h.unused(tx, c, requestID); err != nil {
 			return err
 		}
-		busy := h.busy(tx)
-		if busy && q.input.Mode == Reject {
-			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", q.sub.RequestID)
+		queue, err := h.queue(tx, c)
+		if err != nil {
+			return noTarget(c, err)
 		}
-		if err := tx.EnsureRoot(); err != nil {
+		busy := h.busy(tx, c)
+		if busy && q.input.Mode == control.Reject {
+			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", requestID)
+		}
+		if err := h.ensureRoot(tx); err != nil {
 			return err
 		}
 		tx.Sync()
@@ -273,6 +101,12 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		id = q.sub.ID
 		if f != nil {
 			h.subscribe(id, f)
+		}
+		if c != session.Root { // its id is used in the whole session
+			used := receiptDoc{Digest: q.sub.Digest, Receipt: control.Receipt{RequestID: requestID, Status: control.Accepted}}
+			if err := receipts.Put(tx, receiptAt(requestID), used); err != nil {
+				return err
+			}
 		}
 		switch {
 		case busy:
@@ -292,20 +126,72 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 	return id, nil
 }
 
+// unused refuses a request id that another command of the session has, or an input of another conversation than c.
+func (h *Harness) unused(tx *session.Tx, c session.ConversationID, requestID string) error {
+	used, err := receipts.Get(tx, receiptAt(requestID))
+	if err != nil {
+		return err
+	}
+	taken := used.Digest != ""
+	if !taken && c != session.Root {
+		_, err := tx.SubmissionByRequest(session.Root, requestID)
+		if taken = err == nil; !taken && !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+	}
+	if taken {
+		return fault.New(fault.Conflict, "requestId %q was used for another command", requestID)
+	}
+	return nil
+}
+
 // release starts the oldest queued input when nothing is under way: a queue held by a failed turn goes on as soon as
 // somebody asks for one of its turns.
-func (h *Harness) release(ctx context.Context) error {
+func (h *Harness) release(ctx context.Context, c session.ConversationID) error {
 	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		if h.busy(tx) {
+		if h.busy(tx, c) {
 			return nil
 		}
-		queue, err := h.queue(tx)
+		queue, err := h.queue(tx, c)
 		if err != nil {
 			return err
 		}
 		return h.placeFrom(tx, queue, atRest)
 	})
 	return err
+}
+
+// boundary is a safe point at which queued submissions are placed.
+type boundary int
+
+const (
+	afterTools boundary = iota // a round is finished and the turn goes on
+	atEnd                      // the turn has its answer
+	atRest                     // nothing is under way: the queue of a failed turn is released
+)
+
+// selectAt returns which of queue a boundary places: all resets, and one input (-1 = none). A steer joins behind a round;
+// an end takes the oldest steer, else the oldest input; a queue at rest goes on with its oldest input, whatever its mode.
+// Source: durable kernel 4.2, design "Open cases".
+func selectAt(b boundary, queue []queued) (resets []int, input int) {
+	steer, oldest := -1, -1
+	for i, q := range queue {
+		switch {
+		case q.input.Reset != nil:
+			resets = append(resets, i)
+			continue
+		case q.input.Mode == control.Steer && steer < 0:
+			steer = i
+		}
+		if oldest < 0 {
+			oldest = i
+		}
+	}
+	switch {
+	case b == afterTools || b == atEnd && steer >= 0:
+		return resets, steer
+	}
+	return resets, oldest
 }
 
 // queued is a submission that waits for a boundary, with its payload.
@@ -320,11 +206,12 @@ func decodeQueued(sub session.Submission) (queued, error) {
 }
 
 // queue reads what waits, in id order.
-func (h *Harness) queue(tx *session.Tx) ([]queued, error) {
-	if len(h.waiting) == 0 {
-		return nil, nil
+func (h *Harness) queue(tx *session.Tx, c session.ConversationID) ([]queued, error) {
+	th, err := h.thread(tx, c)
+	if err != nil || len(th.waiting) == 0 {
+		return nil, err
 	}
-	subs, err := tx.Submissions(session.Root, session.SubmissionQueued)
+	subs, err := tx.Submissions(c, session.SubmissionQueued)
 	if err != nil {
 		return nil, err
 	}
@@ -350,13 +237,14 @@ func (h *Harness) placeFrom(tx *session.Tx, queue []queued, b boundary) error {
 }
 
 func (h *Harness) placeReset(tx *session.Tx, q queued) {
-	e := session.Entry{ID: tx.ReserveEntry(), Kind: kindReset, Conversation: session.Root, Data: mustJSON(entryData{Submission: q.sub.ID})}
+	c := q.sub.Conversation
+	e := session.Entry{ID: tx.ReserveEntry(), Kind: kindReset, Conversation: c, Data: mustJSON(entryData{Submission: q.sub.ID})}
 	e.Head = e.ID
 	if text := q.input.Reset.Handoff; text != "" {
-		h.say(tx, e, llm.TextMessage(llm.RoleUser, text), entryData{Submission: q.sub.ID})
+		h.say(tx, c, e, llm.TextMessage(llm.RoleUser, text), entryData{Submission: q.sub.ID})
 	} else {
 		tx.Append(e)
-		tx.Publish(item{id: e.ID, kind: e.Kind, head: e.Head})
+		tx.Publish(item{id: e.ID, conversation: c, kind: e.Kind, head: e.Head})
 	}
 	q.sub.Entry = e.ID
 	h.settle(tx, q.sub, session.SubmissionAnswered, e.ID, "", "")
@@ -365,7 +253,7 @@ func (h *Harness) placeReset(tx *session.Tx, q queued) {
 // roundBoundary reads what the boundary behind a round depends on, and returns the step that applies it: the turn goes on
 // with its next generation, or a reset ends it.
 func (h *Harness) roundBoundary(tx *session.Tx, g genState) (func(tx *session.Tx, last session.EntryID) error, error) {
-	queue, err := h.queue(tx)
+	queue, err := h.queue(tx, g.Conversation)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -54,7 +55,7 @@ func TestTheReaderOfASteerHearsTheTurnFromItsBoundaryOn(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		steer := harness.Submit{RequestID: "r2", Prompt: "two", Mode: harness.Steer}
+		steer := harness.Submit{RequestID: "r2", Prompt: "two", Mode: control.Steer}
 		read([]string{"I look.", "Done.", "answered"}, harness.Submit{RequestID: "r1", Prompt: "one"})
 		read([]string{"Done.", "answered"}, steer)
 		close(release)
@@ -78,7 +79,7 @@ func TestTheReaderOfAWithdrawnInputHearsThatItWas(t *testing.T) {
 			return tool.Text("ok"), nil
 		}
 		h := r.open()
-		if _, err := h.Submit(t.Context(), harness.Submit{RequestID: "r1", Prompt: "one"}); err != nil {
+		if _, err := submit(t.Context(), h, harness.Submit{RequestID: "r1", Prompt: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
@@ -88,8 +89,8 @@ func TestTheReaderOfAWithdrawnInputHearsThatItWas(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		got, err := h.Withdraw(t.Context(), "c1", "r2")
-		if want := (harness.Receipt{RequestID: "c1", InputID: "r2", Result: harness.Withdrawn}); err != nil || got != want {
+		got, err := h.Control(t.Context(), control.Withdraw{RequestID: "c1", InputID: "r2"}, nil)
+		if want := (control.Receipt{RequestID: "c1", InputID: "r2", Status: control.Withdrawn}); err != nil || got != want {
 			t.Errorf("receipt %+v, %v; want %+v", got, err, want)
 		}
 		wg.Wait()
@@ -112,7 +113,7 @@ func TestAnInputIsCopiedAtTheCall(t *testing.T) {
 		h := r.open()
 		for _, id := range []string{"r1", "r2"} { // one is placed at once, one is queued
 			images := []llm.Block{{Type: llm.Image, Data: []byte("first"), MimeType: "image/png"}}
-			if _, err := h.Submit(t.Context(), harness.Submit{RequestID: id, Prompt: id, Images: images}); err != nil {
+			if _, err := submit(t.Context(), h, harness.Submit{RequestID: id, Prompt: id, Images: images}); err != nil {
 				t.Fatal(err)
 			}
 			copy(images[0].Data, "other")
@@ -209,8 +210,8 @@ func TestTwentySendersOfOneCommandAreOne(t *testing.T) {
 		}
 		submit := func(s harness.Submit) {
 			atOnce(func() {
-				got, err := h.Submit(t.Context(), s)
-				if want := (harness.Receipt{RequestID: s.RequestID, Result: harness.Accepted}); err != nil || got != want {
+				got, err := submit(t.Context(), h, s)
+				if want := (control.Receipt{RequestID: s.RequestID, Status: control.Accepted}); err != nil || got != want {
 					t.Errorf("receipt %+v, %v; want %+v", got, err, want)
 				}
 			})
@@ -219,8 +220,8 @@ func TestTwentySendersOfOneCommandAreOne(t *testing.T) {
 		synctest.Wait()
 		submit(harness.Submit{RequestID: "r2", Prompt: "two"})
 		atOnce(func() {
-			got, err := h.Withdraw(t.Context(), "c1", "r2")
-			if want := (harness.Receipt{RequestID: "c1", InputID: "r2", Result: harness.Withdrawn}); err != nil || got != want {
+			got, err := h.Control(t.Context(), control.Withdraw{RequestID: "c1", InputID: "r2"}, nil)
+			if want := (control.Receipt{RequestID: "c1", InputID: "r2", Status: control.Withdrawn}); err != nil || got != want {
 				t.Errorf("receipt %+v, %v; want %+v", got, err, want)
 			}
 		})
@@ -272,7 +273,7 @@ func TestAResetKeepsWhatWasSaidInTheTranscript(t *testing.T) {
 			return list
 		}
 		before := kinds()
-		if _, err := h.Reset(t.Context(), "c1", ""); err != nil {
+		if _, err := h.Control(t.Context(), control.Reset{RequestID: "c1"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(append(before, "workflow.reset"), kinds()); d != "" {
@@ -283,4 +284,13 @@ func TestAResetKeepsWhatWasSaidInTheTranscript(t *testing.T) {
 		}
 		h.Close()
 	})
+}
+
+// submit records an input without waiting for its answer.
+func submit(ctx context.Context, h *harness.Harness, s harness.Submit) (control.Receipt, error) {
+	c := control.Submit{RequestID: s.RequestID, TargetID: s.Conversation, Prompt: s.Prompt, Mode: s.Mode}
+	for _, image := range s.Images {
+		c.Images = append(c.Images, control.Image{Data: image.Data, MimeType: image.MimeType})
+	}
+	return h.Control(ctx, c, s.Settings)
 }

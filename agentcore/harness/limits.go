@@ -2,18 +2,8 @@ package harness
 
 import "time"
 
-// The numbers of the loop. Source: design "Numbers", spec create-agent "Errors".
+// The numbers of the loop; those of retries are in package turn. Source: design "Numbers".
 const (
-	// MaxConnection bounds consecutive resends, dropped, recovery and lost-call continuations together.
-	MaxConnection = 10
-	// MaxLength bounds consecutive output-limit continuations.
-	MaxLength = 2
-	// MaxEmpty bounds continuations asking for an answer that did not come.
-	MaxEmpty = 1
-	// BaseBackoff is the wait before the first further attempt; it doubles with each one.
-	BaseBackoff = 250 * time.Millisecond
-	// MaxBackoff caps every wait.
-	MaxBackoff = 8 * time.Second
 	// PartialInterval is the least time between a partial commit's return and the next one.
 	PartialInterval = 10 * time.Millisecond
 	// PartialStretch caps the interval under load.

@@ -14,8 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
+	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/llm/scripted"
 	"github.com/workflowd/workflowd/agentcore/session"
@@ -87,11 +89,15 @@ type player struct {
 	names   map[session.SubmissionID]string
 	subs    map[session.SubmissionID]session.Submission
 	log     []string
+
+	forks map[string]session.ConversationID // by the command that made them
+	tasks map[string]session.TaskID
 }
 
 func newPlayer(t *testing.T, s specscript.Story, open opener, f fate) *player {
 	p := &player{t: t, s: s, open: open, fate: f, signal: make(chan struct{}, 1), fragile: map[session.TaskID]bool{}, live: map[session.TaskID]session.Task{},
-		holds: map[string]chan struct{}{}, seen: map[string]bool{}, runs: map[string]int{}, names: map[session.SubmissionID]string{}, subs: map[session.SubmissionID]session.Submission{}}
+		holds: map[string]chan struct{}{}, seen: map[string]bool{}, runs: map[string]int{}, names: map[session.SubmissionID]string{}, subs: map[session.SubmissionID]session.Submission{},
+		forks: map[string]session.ConversationID{}, tasks: map[string]session.TaskID{}}
 	_, crash := f.(*atCommit)
 	p.strict = !crash
 	for _, line := range s.Settings["model"] {
@@ -230,26 +236,14 @@ func (p *player) do(c specscript.Command) {
 
 func (p *player) act(c specscript.Command) (said string, err error) {
 	ctx, id := p.t.Context(), c.Word(0)
-	var r harness.Receipt
+	if command := p.command(c); command != nil {
+		r, err := p.h.Control(ctx, command, nil)
+		if err != nil {
+			return "", err
+		}
+		return p.receipt(command, r), nil
+	}
 	switch c.Verb {
-	case "submit":
-		s := harness.Submit{RequestID: id, Prompt: c.Word(1), Mode: harness.Mode(c.Options["mode"])}
-		if image := c.Options["image"]; image != "" {
-			s.Images = []llm.Block{{Type: llm.Image, Data: []byte(image), MimeType: "image/png"}}
-		}
-		_, err = p.h.Submit(ctx, s)
-	case "reset":
-		_, err = p.h.Reset(ctx, id, c.Word(1))
-	case "withdraw":
-		if r, err = p.h.Withdraw(ctx, id, c.Word(1)); err == nil {
-			said = fmt.Sprintf("%s: %s %s", r.RequestID, r.InputID, r.Result)
-		}
-	case "promote":
-		if r, err = p.h.Promote(ctx, id, c.Word(1)); err == nil {
-			said = fmt.Sprintf("%s: %s %s", r.RequestID, r.InputID, r.Result)
-		}
-	case "cancel":
-		err = p.h.Cancel(ctx, id)
 	case "kill":
 		p.die()
 	case "reopen":
@@ -277,6 +271,91 @@ func (p *player) act(c specscript.Command) (said string, err error) {
 		p.t.Fatalf("line %d: unknown command %q", c.Line, c.Verb)
 	}
 	return said, err
+}
+
+// command is what a client sends, nil when the line is about something else.
+func (p *player) command(c specscript.Command) control.Command {
+	id, on := c.Word(0), p.conversation(c)
+	switch c.Verb {
+	case "submit":
+		s := control.Submit{RequestID: id, TargetID: on, Prompt: c.Word(1), Mode: control.Mode(c.Options["mode"])}
+		if image := c.Options["image"]; image != "" {
+			s.Images = []control.Image{{Data: []byte(image), MimeType: "image/png"}}
+		}
+		return s
+	case "reset":
+		return control.Reset{RequestID: id, TargetID: on, Handoff: c.Word(1)}
+	case "withdraw":
+		return control.Withdraw{RequestID: id, TargetID: on, InputID: c.Word(1)}
+	case "promote":
+		return control.Promote{RequestID: id, TargetID: on, InputID: c.Word(1)}
+	case "cancel":
+		cancel := control.Cancel{RequestID: id, TargetID: on, Scope: control.Scope(c.Options["scope"])}
+		if cancel.Scope == "" {
+			cancel.Scope = control.Foreground
+		}
+		cancel.TaskID = p.tasks[c.Options["task"]]
+		return cancel
+	case "fork":
+		return control.Fork{RequestID: id, TargetID: on, EntryID: p.entry(c.Word(1))}
+	case "delete":
+		return control.Delete{RequestID: id, TargetID: on}
+	case "task":
+		input := json.RawMessage(c.Word(2))
+		if c.Word(2) == "" {
+			input = nil
+		}
+		return control.Task{RequestID: id, TargetID: on, Name: c.Word(1), Input: input, Background: c.Options["background"] != ""}
+	}
+	return nil
+}
+
+// receipt says what the client of a story hears; most receipts say nothing new.
+func (p *player) receipt(c control.Command, r control.Receipt) string {
+	switch c := c.(type) {
+	case control.Withdraw, control.Promote:
+		return fmt.Sprintf("%s: %s %s", r.RequestID, r.InputID, r.Status)
+	case control.Fork:
+		p.forks[r.RequestID] = r.ForkID
+	case control.Task:
+		p.tasks[r.RequestID] = r.TaskID
+	case control.Cancel:
+		if r.Status != control.Accepted {
+			return fmt.Sprintf("%s: %s", c.RequestID, r.Status)
+		}
+	}
+	return ""
+}
+
+// conversation is the one that a line is for: on=REQUEST names a fork by the command that made it.
+func (p *player) conversation(c specscript.Command) session.ConversationID {
+	on := c.Options["on"]
+	if on == "" {
+		return 0
+	}
+	id, known := p.forks[on]
+	if !known {
+		p.t.Fatalf("line %d: no fork %q", c.Line, on)
+	}
+	return id
+}
+
+// entry is the newest entry of the main conversation that says text.
+func (p *player) entry(text string) (id session.EntryID) {
+	err := p.h.Session().View(p.t.Context(), func(tx *session.Tx) error {
+		list, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+		for _, e := range list {
+			var m llm.Message
+			if id == 0 && json.Unmarshal(e.Model, &m) == nil && m.Text() == text {
+				id = e.ID
+			}
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
 }
 
 func (p *player) until(c specscript.Command) {
@@ -462,11 +541,11 @@ func (p *player) task(t session.Task) {
 	}
 	if moved && t.Phase == "retry" && !over {
 		var g struct {
-			Budget harness.Budget
+			Budget turn.Budget
 			WakeAt time.Time
 		}
 		p.decode(t.Checkpoint, &g)
-		p.log = append(p.log, fmt.Sprintf("resend %d/%d after %v", g.Budget.Connection, harness.MaxConnection, time.Until(g.WakeAt)))
+		p.log = append(p.log, fmt.Sprintf("resend %d/%d after %v", g.Budget.Connection, turn.MaxConnection, time.Until(g.WakeAt)))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (h *Harness) replay(tx *session.Tx, sub session.Submission, turn session.SubmissionID, f *feed) error {
 	r := replayer{f: f, cursor: Cursor{Store: tx.StoreID(), Seq: tx.Seq() - 1, Index: -1}}
 	if sub.Entry != 0 {
-		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, From: sub.Entry})
+		entries, err := tx.Entries(session.EntryQuery{Conversation: sub.Conversation, From: sub.Entry})
 		if err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (h *Harness) replay(tx *session.Tx, sub session.Submission, turn session.Su
 				return err
 			}
 		}
-		if err := r.live(tx, turn); err != nil {
+		if err := r.live(tx, sub.Conversation, turn); err != nil {
 			return err
 		}
 	}
@@ -109,14 +109,18 @@ func (r *replayer) text(e Event) {
 }
 
 // live replays the committed part of an answer under way, if it belongs to sub.
-func (r *replayer) live(tx *session.Tx, sub session.SubmissionID) error {
-	doc, err := live.Get(tx, liveAt)
+func (r *replayer) live(tx *session.Tx, c session.ConversationID, sub session.SubmissionID) error {
+	doc, err := live.Get(tx, liveAt(c))
 	if err != nil || doc.Entry == 0 {
 		return err
 	}
 	for _, t := range tx.LiveTasks() {
-		var g genState
-		if t.Kind == taskGeneration && json.Unmarshal(t.Checkpoint, &g) == nil && g.Submission == sub && g.Entry == doc.Entry {
+		if t.Kind != taskGeneration || t.Conversation != c {
+			continue
+		}
+		if g, err := generationOf(t); err != nil {
+			return err
+		} else if g.Submission == sub && g.Entry == doc.Entry {
 			r.message(doc.Entry, partialMessage(doc))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
@@ -16,11 +17,12 @@ import (
 type Submit struct {
 	// RequestID is the logical identity: the same id with the same content is the same turn, finished or not; with other
 	// content it is a conflict. It must not be empty.
-	RequestID string
-	Prompt    string
-	Images    []llm.Block
-	Settings  json.RawMessage // for Options.Resolve; stored, so without credentials
-	Mode      Mode            // what it does while another turn is under way
+	RequestID    string
+	Conversation session.ConversationID // 0 = the main one
+	Prompt       string
+	Images       []llm.Block
+	Settings     json.RawMessage // for Options.Resolve; stored, so without credentials
+	Mode         control.Mode    // what it does while another turn is under way
 }
 
 // Run submits and follows one turn. It yields the turn's events from its beginning (those of a turn that was already
@@ -126,11 +128,11 @@ func asFault(err error) error {
 }
 
 // attach subscribes to a submission that exists.
-func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed) (session.SubmissionID, bool, error) {
+func (h *Harness) attach(ctx context.Context, c session.ConversationID, requestID, digest string, f *feed) (session.SubmissionID, bool, error) {
 	var id session.SubmissionID
 	found := false
 	err := h.sess.View(ctx, func(tx *session.Tx) error {
-		sub, err := tx.SubmissionByRequest(session.Root, requestID)
+		sub, err := tx.SubmissionByRequest(c, requestID)
 		if errors.Is(err, session.ErrNotFound) {
 			return nil
 		}
@@ -157,10 +159,10 @@ func (h *Harness) attach(ctx context.Context, requestID, digest string, f *feed)
 	return id, found, err
 }
 
-// busy reports whether a turn is under way.
-func (h *Harness) busy(tx *session.Tx) bool {
+// busy reports whether a turn of a conversation is under way.
+func (h *Harness) busy(tx *session.Tx, c session.ConversationID) bool {
 	for _, t := range tx.LiveTasks() {
-		if t.Kind == taskGeneration {
+		if t.Kind == taskGeneration && t.Conversation == c {
 			return true
 		}
 	}
@@ -169,13 +171,14 @@ func (h *Harness) busy(tx *session.Tx) bool {
 
 // place puts an input into the transcript and starts its turn. With a setup the request is prepared in the same commit.
 func (h *Harness) place(tx *session.Tx, q queued, setup *Setup) error {
+	c := q.sub.Conversation
 	if setup != nil {
-		h.showSystem(tx, *setup, q.sub.ID)
+		h.showSystem(tx, c, h.threads[c].shown, *setup, q.sub.ID)
 	}
 	cutoff := h.sayInput(tx, q)
 	q.sub.Status, q.sub.Entry = session.SubmissionPlaced, cutoff
 	tx.PutSubmission(q.sub)
-	h.generate(tx, genState{Submission: q.sub.ID, Cutoff: cutoff}, phaseRequest)
+	h.generate(tx, genState{Conversation: c, Submission: q.sub.ID, Cutoff: cutoff}, phaseRequest)
 	return nil
 }
 
@@ -186,27 +189,27 @@ func (h *Harness) sayInput(tx *session.Tx, q queued) session.EntryID {
 		m.Blocks = append(m.Blocks, llm.Block{Type: llm.Text, Text: q.input.Prompt})
 	}
 	m.Blocks = append(m.Blocks, q.input.Images...)
-	return h.say(tx, session.Entry{Kind: kindUser}, m, entryData{Submission: q.sub.ID})
+	return h.say(tx, q.sub.Conversation, session.Entry{Kind: kindUser}, m, entryData{Submission: q.sub.ID})
 }
 
 // showSystem appends the system prompt when it is not the one shown last. It reports whether it did.
-func (h *Harness) showSystem(tx *session.Tx, setup Setup, sub session.SubmissionID) (session.EntryID, bool) {
-	if setup.System == h.shown {
+func (h *Harness) showSystem(tx *session.Tx, c session.ConversationID, shown string, setup Setup, sub session.SubmissionID) (session.EntryID, bool) {
+	if setup.System == shown {
 		return 0, false
 	}
 	names := make([]string, len(setup.Tools))
 	for i, t := range setup.Tools {
 		names[i] = t.Spec().Name
 	}
-	id := tx.Append(session.Entry{Conversation: session.Root, Kind: kindSystem, Model: mustJSON(systemContent{setup.System}), Data: mustJSON(entryData{Submission: sub, Tools: names})})
-	tx.Publish(item{id: id, kind: kindSystem, system: setup.System, model: true})
+	id := tx.Append(session.Entry{Conversation: c, Kind: kindSystem, Model: mustJSON(systemContent{setup.System}), Data: mustJSON(entryData{Submission: sub, Tools: names})})
+	tx.Publish(item{id: id, conversation: c, kind: kindSystem, system: setup.System, model: true})
 	return id, true
 }
 
 // generate creates the next generation task. The answer's entry id is reserved now.
 func (h *Harness) generate(tx *session.Tx, g genState, phase string) session.TaskID {
 	g.Entry = tx.ReserveEntry()
-	return tx.CreateTask(session.Task{Conversation: session.Root, Kind: taskGeneration, Version: taskVersion, Status: session.TaskPending, Phase: phase, Checkpoint: mustJSON(g)})
+	return tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: taskGeneration, Version: taskVersion, Status: session.TaskPending, Phase: phase, Checkpoint: mustJSON(g)})
 }
 
 // cancel marks the turn of a submission, synced. Its end comes through the feed.
@@ -226,8 +229,12 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 			return err
 		}
 		for _, t := range tx.LiveTasks() {
-			var g genState
-			if t.Kind != taskGeneration || json.Unmarshal(t.Checkpoint, &g) != nil || g.Submission != turn || t.Abort {
+			if t.Kind != taskGeneration || t.Abort {
+				continue
+			}
+			if g, err := generationOf(t); err != nil {
+				return err
+			} else if g.Submission != turn {
 				continue
 			}
 			t.Abort, t.AbortReason = true, reason

@@ -2,8 +2,11 @@ package harness
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/control"
+	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 )
@@ -26,11 +29,13 @@ const taskVersion = 1
 
 // genState is a generation's checkpoint.
 type genState struct {
+	Conversation session.ConversationID `json:"-"` // the task's
+
 	Submission session.SubmissionID   `json:"sub"`
 	Joined     []session.SubmissionID `json:"joined,omitempty"` // steers that this turn answers too
 	Cutoff     session.EntryID        `json:"cutoff"`           // the request shows entries up to here
 	Entry      session.EntryID        `json:"entry"`            // reserved for the answer: items have their ids before it is written
-	Budget     Budget                 `json:"budget,omitzero"`
+	Budget     turn.Budget            `json:"budget,omitzero"`
 	Spoken     bool                   `json:"spoken,omitempty"`  // interrupted pieces of the same answer have text
 	Attempt    int                    `json:"attempt,omitempty"` // resends of this very request
 	WakeAt     time.Time              `json:"wakeAt,omitzero"`   // retry: absolute
@@ -39,7 +44,17 @@ type genState struct {
 
 // after is the state of the turn's next generation, with a full budget.
 func (g genState) after(cutoff session.EntryID) genState {
-	return genState{Submission: g.Submission, Joined: g.Joined, Cutoff: cutoff}
+	return genState{Conversation: g.Conversation, Submission: g.Submission, Joined: g.Joined, Cutoff: cutoff}
+}
+
+// generationOf reads the checkpoint of a generation.
+func generationOf(t session.Task) (genState, error) {
+	var g genState
+	if err := json.Unmarshal(t.Checkpoint, &g); err != nil {
+		return g, fmt.Errorf("task %d: checkpoint: %w", t.ID, err)
+	}
+	g.Conversation = t.Conversation
+	return g, nil
 }
 
 // usageRecord is one bill.
@@ -51,6 +66,8 @@ type usageRecord struct {
 
 // toolInput says which call a tool task executes.
 type toolInput struct {
+	Conversation session.ConversationID `json:"-"` // the task's
+
 	Submission session.SubmissionID `json:"sub"`
 	Entry      session.EntryID      `json:"entry"`
 	Index      int                  `json:"index"`
@@ -119,7 +136,7 @@ type submitted struct {
 	Images   []llm.Block     `json:"images,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
 
-	Mode  Mode                 `json:"mode,omitempty"`  // "" = FollowUp
+	Mode  control.Mode         `json:"mode,omitempty"`  // "" = FollowUp
 	Reset *resetData           `json:"reset,omitempty"` // a reset and no input
 	Turn  session.SubmissionID `json:"turn,omitempty"`  // the turn a steer has joined
 }
@@ -148,7 +165,8 @@ func (b liveBlock) block() llm.Block {
 
 var live = session.Doc[liveDoc]{Kind: "workflow.live", Version: 1, Scope: session.ScopeConversation, BaseEvery: deltasPerBase}
 
-var liveAt = live.At(int64(session.Root), "")
+// liveAt is where the live document of a conversation is.
+func liveAt(c session.ConversationID) session.Address { return live.At(int64(c), "") }
 
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)

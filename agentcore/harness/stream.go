@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
@@ -52,7 +53,7 @@ func (h *Harness) newStream(_ context.Context, inv *task.Invocation, g genState,
 }
 
 // run reads the response to its end and returns the message as far as it came, and what the next step depends on.
-func (st *stream) run(ctx context.Context, events iter.Seq2[llm.StreamEvent, error]) (llm.Message, response) {
+func (st *stream) run(ctx context.Context, events iter.Seq2[llm.StreamEvent, error]) (llm.Message, turn.Response) {
 	f := newFlusher(st.flush)
 	f.start(ctx)
 	m, r := st.read(events, f)
@@ -61,7 +62,7 @@ func (st *stream) run(ctx context.Context, events iter.Seq2[llm.StreamEvent, err
 	return m, r
 }
 
-func (st *stream) read(events iter.Seq2[llm.StreamEvent, error], f *flusher) (llm.Message, response) {
+func (st *stream) read(events iter.Seq2[llm.StreamEvent, error], f *flusher) (llm.Message, turn.Response) {
 	for e, err := range events {
 		if err != nil {
 			return st.broken(err)
@@ -132,24 +133,24 @@ func (st *stream) delta(e llm.Delta) bool {
 	return queue == &st.pending
 }
 
-func (st *stream) done(e llm.Done) (llm.Message, response) {
+func (st *stream) done(e llm.Done) (llm.Message, turn.Response) {
 	m := e.Message
 	st.bill = m.Usage
-	r := response{stop: m.Stop, lost: e.LostCalls}
+	r := turn.Response{Stop: m.Stop, Lost: e.LostCalls}
 	for _, b := range m.Blocks {
 		switch b.Type {
 		case llm.ToolCall:
-			r.calls++
+			r.Calls++
 		case llm.Text, llm.Refusal:
-			r.spoke = r.spoke || strings.TrimSpace(b.Text) != ""
+			r.Spoke = r.Spoke || strings.TrimSpace(b.Text) != ""
 		case llm.Thinking, llm.Image, llm.Native:
 		}
 	}
-	r.produced = len(m.Blocks) > 0
+	r.Produced = len(m.Blocks) > 0
 	return m, r
 }
 
-func (st *stream) broken(err error) (llm.Message, response) {
+func (st *stream) broken(err error) (llm.Message, turn.Response) {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		e = &llm.Error{Class: llm.Invalid, Message: err.Error(), Cause: err}
@@ -173,7 +174,7 @@ func (st *stream) broken(err error) (llm.Message, response) {
 	if !shown {
 		m.Blocks = nil
 	}
-	return m, response{err: e, produced: shown || st.calls >= 0} // the beginning of a call is output too: it is never sent for twice
+	return m, turn.Response{Err: e, Produced: shown || st.calls >= 0} // the beginning of a call is output too: it is never sent for twice
 }
 
 // flush commits what came since the last one, then shows it.
@@ -221,7 +222,7 @@ func (st *stream) store(tx *session.Tx) error {
 			st.written[i] = len(b.Text)
 		}
 		st.sealed = nil
-		return live.Put(tx, liveAt, liveDoc{Entry: st.g.Entry, Origin: &st.origin, Blocks: blocks})
+		return live.Put(tx, liveAt(st.g.Conversation), liveDoc{Entry: st.g.Entry, Origin: &st.origin, Blocks: blocks})
 	}
 	var ops []session.Op
 	for _, i := range st.sealed {
@@ -243,7 +244,7 @@ func (st *stream) store(tx *session.Tx) error {
 		}
 		st.written[i] = len(b.Text)
 	}
-	return live.Patch(tx, liveAt, ops...)
+	return live.Patch(tx, liveAt(st.g.Conversation), ops...)
 }
 
 func (st *stream) came() int64 {

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -100,7 +101,7 @@ func clipped(s string) string {
 func (p *player) submissionLine(sub session.Submission) string {
 	switch sub.Status {
 	case session.SubmissionQueued:
-		var payload struct{ Mode harness.Mode }
+		var payload struct{ Mode control.Mode }
 		p.decode(sub.Payload, &payload)
 		return strings.TrimSpace(fmt.Sprintf("%s queued %s", sub.RequestID, payload.Mode))
 	case session.SubmissionUnanswered:

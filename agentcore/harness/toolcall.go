@@ -91,7 +91,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 		last := g.Entry
 		for _, c := range calls {
 			tx.Publish(published{g.Submission, toolStart(g.Entry, c.index, c.block)})
-			in := toolInput{g.Submission, g.Entry, c.index, c.block.Name}
+			in := toolInput{g.Conversation, g.Submission, g.Entry, c.index, c.block.Name}
 			if c.code != "" {
 				last = h.appendResult(tx, in, tool.Fail(c.text), c.code, 0, 0)
 				continue
@@ -102,7 +102,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 			} else if c.tool.Replay() != tool.Safe {
 				tx.Sync() // the intent of an effect that must not repeat
 			}
-			on = append(on, tx.CreateTask(session.Task{Conversation: session.Root, Kind: taskTool, Version: taskVersion, Owner: inv.Task().ID,
+			on = append(on, tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: taskTool, Version: taskVersion, Owner: inv.Task().ID,
 				Status: session.TaskPending, Phase: phase, Input: mustJSON(in), Checkpoint: mustJSON(toolState{c.args, string(c.tool.Replay())})}))
 		}
 		if len(on) == 0 {
@@ -134,7 +134,7 @@ func (h *Harness) appendResult(tx *session.Tx, in toolInput, r tool.Result, code
 	if r.Usage != nil {
 		data.Usage = []usageRecord{{RecordID: h.sess.StoreID() + "/tool/" + id, Usage: *r.Usage}}
 	}
-	entry := h.say(tx, session.Entry{Kind: kindToolResult, ByTask: by}, m, data)
+	entry := h.say(tx, in.Conversation, session.Entry{Kind: kindToolResult, ByTask: by}, m, data)
 	tx.Publish(published{in.Submission, Tool{Phase: End, Entry: in.Entry, Index: in.Index, ToolCallID: id, Name: in.Name,
 		Result: r.Blocks, IsError: r.IsError, Code: code, Details: r.Details, Duration: d}})
 	return entry
@@ -174,6 +174,7 @@ func (h *Harness) callOf(inv *task.Invocation) (toolInput, toolState, error) {
 	if err := json.Unmarshal(inv.Task().Input, &in); err != nil {
 		return in, s, fmt.Errorf("task %d: input: %w", inv.Task().ID, err)
 	}
+	in.Conversation = inv.Task().Conversation
 	return in, s, inv.Decode(&s)
 }
 
@@ -187,7 +188,7 @@ func (h *Harness) execute(ctx context.Context, inv *task.Invocation) error {
 	if err != nil {
 		return err
 	}
-	setup, err := h.resolved(ctx, in.Submission)
+	setup, err := h.resolved(ctx, in.Conversation, in.Submission)
 	if err != nil {
 		return h.settleCall(ctx, inv, in, tool.Fail(err.Error()), codeUnavailable, 0)
 	}
@@ -276,8 +277,8 @@ func (h *Harness) roundEnd(tx *session.Tx, self session.Task, terminate bool) (f
 			return nil, nil
 		}
 	}
-	var g genState
-	if err := json.Unmarshal(gen.Checkpoint, &g); err != nil {
+	g, err := generationOf(gen)
+	if err != nil {
 		return nil, err
 	}
 	if terminate {
@@ -321,7 +322,7 @@ func (h *Harness) endByTool(tx *session.Tx, gen session.Task, g genState) (func(
 	if err != nil {
 		return nil, err
 	}
-	queue, err := h.queue(tx)
+	queue, err := h.queue(tx, g.Conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -335,12 +336,12 @@ func (h *Harness) endByTool(tx *session.Tx, gen session.Task, g genState) (func(
 
 // tools ends a round whose last call was settled by the scheduler or found settled at open.
 func (h *Harness) tools(ctx context.Context, inv *task.Invocation) error {
-	var g genState
-	if err := inv.Decode(&g); err != nil {
+	g, err := generationOf(inv.Task())
+	if err != nil {
 		return err
 	}
-	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
-		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, Limit: 1})
+	_, err = inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
+		entries, err := tx.Entries(session.EntryQuery{Conversation: g.Conversation, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -372,6 +373,7 @@ func (h *Harness) faultTool(tx *session.Tx, t session.Task, o session.Outcome) e
 	if err := json.Unmarshal(t.Input, &in); err != nil {
 		return err
 	}
+	in.Conversation = t.Conversation
 	h.appendResult(tx, in, tool.Fail(clip("The call failed inside the host: "+o.Error)), codeToolError, t.ID, 0)
 	return nil
 }

@@ -44,15 +44,23 @@ type Section struct {
 	Text string
 }
 
-// Doc declares a kind of document that an extension keeps.
+// Doc declares a kind of document that an extension keeps. DocOf makes one.
 type Doc struct {
 	Kind    string
 	Version int
 	Scope   session.Scope
+	fork    session.ForkRule
+	wrong   error
 }
 
-// DocOf declares the documents of d.
-func DocOf[T any](d session.Doc[T]) Doc { return Doc{Kind: d.Kind, Version: d.Version, Scope: d.Scope} }
+// DocOf declares the documents of d: forks of a conversation follow its rule.
+func DocOf[T any](d session.Doc[T]) Doc {
+	doc := Doc{Kind: d.Kind, Version: d.Version, Scope: d.Scope, wrong: d.Check()}
+	if d.Scope == session.ScopeConversation {
+		doc.fork = d.ForkRule()
+	}
+	return doc
+}
 
 // name is one name that an extension claims, with the space in which it is unique.
 type name struct{ space, text string }
@@ -102,6 +110,9 @@ func (e Extension) names() ([]name, error) {
 		list = append(list, name{spaceSection, s.Key})
 	}
 	for _, d := range e.Docs {
+		if d.wrong != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, d.wrong)
+		}
 		list = append(list, name{spaceDoc, d.Kind})
 	}
 	for _, n := range list {

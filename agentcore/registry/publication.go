@@ -3,8 +3,10 @@ package registry
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
+	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tool"
 )
@@ -64,6 +66,22 @@ func (p *Publication) Extensions() iter.Seq[string] {
 
 // Task returns the definition of a kind of task, or nil. It must not be changed.
 func (p *Publication) Task(kind string) *task.Definition { return p.tasks[kind] }
+
+// TaskKinds yields the kinds of tasks there are, in no order.
+func (p *Publication) TaskKinds() iter.Seq[string] { return maps.Keys(p.tasks) }
+
+// ForkRules returns what a fork of a conversation does with the documents of the extensions.
+func (p *Publication) ForkRules() []session.ForkRule {
+	var rules []session.ForkRule
+	for _, e := range p.extensions {
+		for _, d := range e.Docs {
+			if d.Scope == session.ScopeConversation {
+				rules = append(rules, d.fork)
+			}
+		}
+	}
+	return rules
+}
 
 // Tool returns the tool of a name. ok is false when there is none.
 func (p *Publication) Tool(name string) (t tool.Tool, ok bool) {

@@ -80,6 +80,14 @@ func (tx *Tx) EnsureRoot() error {
 	return err
 }
 
+// Conversations returns all conversations in id order.
+func (tx *Tx) Conversations() ([]Conversation, error) {
+	if err := tx.read(); err != nil {
+		return nil, err
+	}
+	return tx.s.storage.Conversations()
+}
+
 // Append adds an entry and returns its id. A zero ID is minted; another one must come from ReserveEntry.
 func (tx *Tx) Append(e Entry) EntryID {
 	if e.ID == 0 {

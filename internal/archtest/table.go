@@ -27,7 +27,7 @@ var Levels = [][]string{
 		"internal/schema", "workflow/graph",
 	},
 	3: {
-		"agentcore/llm/openaicompletions", "agentcore/permission",
+		"agentcore/control", "agentcore/llm/openaicompletions", "agentcore/permission",
 		"agentcore/session/sessiontest", "agentcore/tokens", "agentcore/tool", "store/sqlite",
 		"store/sqlite/disktest", "workflow",
 	},
@@ -36,15 +36,16 @@ var Levels = [][]string{
 		"executor/internal/...", "executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
 	5: {
-		"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest", "agentcore/registry",
-		"executor/executortest", "nodes/io", "store/runstore",
+		"agentcore/llm/demo", "agentcore/llm/llmtest", "agentcore/registry",
+		"agentcore/harness/turn", "executor/executortest", "nodes/io", "store/runstore",
 	},
-	6:  {"agentcore", "executor"},
-	7:  {"nodes/agentnode"},
-	8:  {"."},
-	9:  {"daemon"},
-	10: {"daemon/stock"},
-	11: {
+	6:  {"agentcore/harness"},
+	7:  {"agentcore", "executor"},
+	8:  {"nodes/agentnode"},
+	9:  {"."},
+	10: {"daemon"},
+	11: {"daemon/stock"},
+	12: {
 		"bench/driver", "cmd/workflowd", "examples/...", "test/...",
 	},
 }

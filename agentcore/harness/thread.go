@@ -1,13 +1,148 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 )
+
+// thread is what the harness keeps of one conversation, as far as it is committed. The line of the session guards it.
+type thread struct {
+	absent  bool                              // the main conversation before its first commit
+	items   []item                            // the whole transcript with what it inherited, decoded, in id order
+	shown   string                            // text of the newest system entry
+	broken  error                             // an entry that cannot be read
+	waiting map[session.SubmissionID]struct{} // queued submissions: most rounds have none and need no look
+}
+
+// load reads the main conversation.
+func (h *Harness) load(ctx context.Context) error {
+	return h.sess.View(ctx, func(tx *session.Tx) error {
+		_, err := h.thread(tx, session.Root)
+		return err
+	})
+}
+
+// thread returns a conversation, read on its first use: before the first write of a commit, like every record. A
+// conversation that does not exist is session.ErrNotFound; the main one is then empty.
+func (h *Harness) thread(tx *session.Tx, c session.ConversationID) (*thread, error) {
+	if th := h.threads[c]; th != nil {
+		return th, nil
+	}
+	th := &thread{waiting: map[session.SubmissionID]struct{}{}}
+	entries, err := tx.Entries(session.EntryQuery{Conversation: c})
+	if errors.Is(err, session.ErrNotFound) && c == session.Root {
+		th.absent, h.threads[c] = true, th
+		return th, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load conversation %d: %w", c, err)
+	}
+	for _, e := range slices.Backward(entries) {
+		it, err := decodeItem(e)
+		if err != nil {
+			return nil, err
+		}
+		th.mirror(it)
+	}
+	queued, err := tx.Submissions(c, session.SubmissionQueued)
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range queued {
+		th.waiting[sub.ID] = struct{}{}
+	}
+	h.threads[c] = th
+	return th, nil
+}
+
+// mirror takes a committed item in, in id order as a restart would find it.
+func (th *thread) mirror(it item) {
+	at := len(th.items)
+	for at > 0 && th.items[at-1].id > it.id { // an answer's id is reserved before it is said
+		at--
+	}
+	th.items = slices.Insert(th.items, at, it)
+	switch {
+	case it.kind == kindSystem:
+		th.shown = it.system
+	case it.head != 0:
+		th.shown = "" // a new context shows the whole prompt again
+	}
+}
+
+// note keeps which submissions wait.
+func (h *Harness) note(subs []session.Submission) {
+	for _, sub := range subs {
+		th := h.threads[sub.Conversation]
+		switch {
+		case th == nil: // it is read when it is needed
+		case sub.Status == session.SubmissionQueued:
+			th.waiting[sub.ID] = struct{}{}
+		default:
+			delete(th.waiting, sub.ID)
+		}
+	}
+}
+
+// committed keeps the threads and hands events to their feeds. It runs on the line. Every entry of the loop is drafted
+// with its item; those of the layers above are read from the batch.
+func (h *Harness) committed(c session.Commit) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, made := range c.Batch.Conversations {
+		if th := h.threads[made.ID]; th != nil {
+			th.absent = false
+		}
+	}
+	h.note(c.Batch.Submissions)
+	for _, e := range c.Batch.Entries {
+		th := h.threads[e.Conversation]
+		if th == nil || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
+			continue
+		}
+		it, err := decodeItem(e)
+		if err != nil { // the record holds it; no request without it can be right
+			th.broken = fmt.Errorf("conversation %d: %w", e.Conversation, err)
+			continue
+		}
+		th.mirror(it)
+	}
+	for i, p := range c.Published {
+		switch p := p.(type) {
+		case item:
+			if th := h.threads[p.conversation]; th != nil {
+				th.mirror(p)
+			}
+		case joined: // its readers follow the turn from here on
+			h.subs[p.turn] = append(h.subs[p.turn], h.subs[p.sub]...)
+			delete(h.subs, p.sub)
+		case published:
+			e := at(p.event, Cursor{Store: h.sess.StoreID(), Seq: c.Seq, Index: i})
+			for _, f := range h.subs[p.sub] {
+				f.put(e)
+			}
+		}
+	}
+	for _, gone := range c.Batch.Removals {
+		delete(h.threads, gone)
+		delete(h.setups, gone)
+	}
+}
+
+// say drafts an entry of a conversation with a message for the model. The mirror takes the message as it is, without
+// decoding it again.
+func (h *Harness) say(tx *session.Tx, c session.ConversationID, e session.Entry, m llm.Message, data entryData) session.EntryID {
+	e.Conversation, e.Model, e.Data = c, mustJSON(m), mustJSON(data)
+	id := tx.Append(e)
+	tx.Publish(item{id: id, conversation: c, kind: e.Kind, head: e.Head, message: m, model: true})
+	return id
+}
 
 // The entry kinds of the loop. The prefix is reserved: a project's own kinds start otherwise.
 const (
@@ -21,7 +156,9 @@ const (
 
 // item is a transcript entry with its content decoded, once.
 type item struct {
-	id      session.EntryID
+	id           session.EntryID
+	conversation session.ConversationID // the one that holds it; a fork shows it too
+
 	kind    string
 	head    session.EntryID
 	message llm.Message // zero when the entry has no content for the model
@@ -44,7 +181,7 @@ type systemContent struct {
 }
 
 func decodeItem(e session.Entry) (item, error) {
-	it := item{id: e.ID, kind: e.Kind, head: e.Head}
+	it := item{id: e.ID, conversation: e.Conversation, kind: e.Kind, head: e.Head}
 	for _, raw := range e.Edits {
 		ed := edit{target: raw.Target, omit: raw.Model == nil}
 		if !ed.omit {

@@ -1,0 +1,318 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/workflowd/workflowd/agentcore/control"
+	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/internal/faultpoint"
+	"github.com/workflowd/workflowd/internal/strictjson"
+)
+
+var pointCommand = faultpoint.New("harness.command.committed")
+
+// Control carries out a command, synced, and returns without waiting for what it starts; the work goes on by itself. What
+// a client may send again gives the first receipt again. settings are those of an input. Errors: kinds input_validation,
+// conflict (the request id was used for something else; a turn is under way and the mode is reject), not_found (no such
+// conversation), unsupported (a command that this build does not carry out), storage, owner_lost.
+// Source: spec create-agent "Durable session control".
+func (h *Harness) Control(ctx context.Context, c control.Command, settings []byte) (control.Receipt, error) {
+	if err := control.Check(c); err != nil {
+		return control.Receipt{}, err
+	}
+	receipt, err := h.carryOut(ctx, control.Clone(c), settings)
+	if err != nil {
+		return control.Receipt{}, asFault(err)
+	}
+	return receipt, h.resume(ctx)
+}
+
+func (h *Harness) carryOut(ctx context.Context, c control.Command, settings []byte) (control.Receipt, error) {
+	head := c.Head()
+	accepted := control.Receipt{RequestID: head.RequestID, Status: control.Accepted}
+	switch c := c.(type) {
+	case control.Submit:
+		s := Submit{RequestID: c.RequestID, Conversation: c.TargetID, Prompt: c.Prompt, Settings: settings, Mode: c.Mode}
+		for _, image := range c.Images {
+			s.Images = append(s.Images, imageBlock(image))
+		}
+		_, err := h.admit(ctx, s, nil)
+		return accepted, err
+	case control.Reset:
+		_, err := h.record(ctx, head, submitted{Reset: &resetData{c.Handoff}}, nil, nil)
+		return accepted, err
+	case control.Withdraw:
+		accepted.InputID = c.InputID
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error {
+			return h.change(tx, head, r, control.Withdrawn, func(q queued) error {
+				h.settle(tx, q.sub, session.SubmissionWithdrawn, 0, "", "")
+				return nil
+			})
+		})
+	case control.Promote:
+		accepted.InputID = c.InputID
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error {
+			return h.change(tx, head, r, control.Promoted, func(q queued) error {
+				if q.input.Reset != nil {
+					return fault.New(fault.InputValidation, "inputId %q: a reset cannot steer", c.InputID)
+				}
+				q.input.Mode = control.Steer
+				q.sub.Payload = mustJSON(q.input)
+				tx.PutSubmission(q.sub)
+				return nil
+			})
+		})
+	case control.Fork:
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.fork(tx, c, r) })
+	case control.Delete:
+		return h.once(ctx, c, accepted, func(tx *session.Tx, _ *control.Receipt) error { return h.delete(tx, c) })
+	case control.Cancel:
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.cancelScope(tx, c, r) })
+	case control.Task:
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.startTask(tx, c, r) })
+	case control.Compact, control.Configure, control.Plan, control.Snapshot:
+	}
+	return control.Receipt{}, fault.New(fault.Unsupported, "the command %q is not carried out by this build", c.Type())
+}
+
+// receiptDoc is the record of a command that is no submission of the main conversation. Those of all conversations are
+// kept with the main one: a request id is used once in a session.
+type receiptDoc struct {
+	Digest  string          `json:"digest"`
+	Receipt control.Receipt `json:"receipt"`
+}
+
+var receipts = session.Doc[receiptDoc]{Kind: "workflow.receipt", Version: 1, Scope: session.ScopeConversation}
+
+func receiptAt(requestID string) session.Address { return receipts.At(int64(session.Root), requestID) }
+
+// once carries out a command and keeps its receipt, in one commit; for a repeat it returns the first receipt and does
+// nothing.
+func (h *Harness) once(ctx context.Context, c control.Command, receipt control.Receipt, act func(*session.Tx, *control.Receipt) error) (control.Receipt, error) {
+	digest, err := strictjson.Digest([]any{c.Type(), c})
+	if err != nil {
+		return receipt, fault.New(fault.InputValidation, "%s %q: %w", c.Type(), receipt.RequestID, err)
+	}
+	_, err = h.sess.Commit(ctx, func(tx *session.Tx) error {
+		first, err := receipts.Get(tx, receiptAt(receipt.RequestID))
+		if err != nil {
+			return err
+		}
+		if first.Digest == digest {
+			receipt = first.Receipt
+			return nil
+		}
+		if _, err = tx.SubmissionByRequest(session.Root, receipt.RequestID); first.Digest != "" || err == nil {
+			return fault.New(fault.Conflict, "requestId %q was used for another command", receipt.RequestID)
+		} else if !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+		if _, err := h.thread(tx, target(c.Head())); err != nil {
+			return noTarget(target(c.Head()), err)
+		}
+		if err := act(tx, &receipt); err != nil {
+			return err
+		}
+		if err := h.ensureRoot(tx); err != nil {
+			return err
+		}
+		tx.Sync()
+		return receipts.Put(tx, receiptAt(receipt.RequestID), receiptDoc{digest, receipt})
+	})
+	if err == nil {
+		pointCommand.Hit()
+	}
+	return receipt, err
+}
+
+// target is the conversation a command is for.
+func target(h control.Head) session.ConversationID {
+	if h.TargetID == 0 {
+		return session.Root
+	}
+	return h.TargetID
+}
+
+// noTarget names the conversation that a command did not find.
+func noTarget(c session.ConversationID, err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return fault.New(fault.NotFound, "targetId: there is no conversation %d", c)
+	}
+	return err
+}
+
+// change carries out a command about a queued input.
+func (h *Harness) change(tx *session.Tx, head control.Head, r *control.Receipt, done control.Status, act func(queued) error) error {
+	sub, err := tx.SubmissionByRequest(target(head), r.InputID)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		r.Status = control.Unknown
+	case err != nil:
+		return err
+	case sub.Status == session.SubmissionPlaced:
+		r.Status = control.AlreadyPlaced
+	case sub.Status != session.SubmissionQueued:
+		r.Status = control.Settled
+	default:
+		q, err := decodeQueued(sub)
+		if err != nil {
+			return err
+		}
+		r.Status = done
+		return act(q)
+	}
+	return nil
+}
+
+// fork makes a conversation that shows the target up to an entry. Source: durable kernel 5, P-131 to P-135, P-809.
+func (h *Harness) fork(tx *session.Tx, c control.Fork, r *control.Receipt) error {
+	published := h.publication()
+	id, err := tx.Fork(target(c.Head()), c.EntryID, published.ForkRules()...)
+	if errors.Is(err, session.ErrForkPoint) {
+		return fault.New(fault.InputValidation, "entryId: conversation %d shows no committed entry %d", target(c.Head()), c.EntryID)
+	}
+	if err != nil {
+		return err
+	}
+	r.ForkID = id
+	return h.chain(published).ConversationCreated(tx, id)
+}
+
+// hiddenDoc says that a conversation was deleted: nobody is shown it any more.
+type hiddenDoc struct {
+	Hidden bool `json:"hidden"`
+}
+
+var hidden = session.Doc[hiddenDoc]{Kind: "workflow.hidden", Version: 1, Scope: session.ScopeConversation}
+
+func (h *Harness) delete(tx *session.Tx, c control.Delete) error {
+	if err := h.cancelAll(tx, c.TargetID); err != nil {
+		return err
+	}
+	return hidden.Put(tx, hidden.At(int64(c.TargetID), ""), hiddenDoc{true})
+}
+
+// startTask creates a task of a registered kind. Source: P-151 to P-155.
+func (h *Harness) startTask(tx *session.Tx, c control.Task, r *control.Receipt) error {
+	def := h.publication().Task(c.Name)
+	if def == nil {
+		return fault.New(fault.InputValidation, "/name: no task %q is registered; there are: %s", c.Name, strings.Join(slices.Sorted(h.publication().TaskKinds()), ", "))
+	}
+	t, err := def.New(c.Input)
+	if err != nil {
+		return fault.New(fault.InputValidation, "/input: %w", err)
+	}
+	if err := h.ensureRoot(tx); err != nil {
+		return err
+	}
+	t.Conversation, t.Background = target(c.Head()), c.Background
+	r.TaskID = tx.CreateTask(t)
+	return nil
+}
+
+// cancelReason is recorded with what a command cancels.
+const cancelReason = "cancelled by the user"
+
+// cancelScope marks what a command is about; the scheduler does the rest, also in a later process. A conversation at rest
+// is left as it is. Source: durable kernel 2.5, P-145 to P-149.
+func (h *Harness) cancelScope(tx *session.Tx, c control.Cancel, r *control.Receipt) error {
+	at := target(c.Head())
+	switch c.Scope {
+	case control.Foreground:
+		queue, err := h.queue(tx, at)
+		if err != nil {
+			return err
+		}
+		for _, t := range tx.LiveTasks() {
+			if t.Conversation == at && t.Owner == 0 && !t.Background {
+				markTask(tx, t, cancelReason)
+			}
+		}
+		h.dropQueue(tx, queue, cancelReason)
+		return nil
+	case control.OneTask:
+		t, err := tx.Task(c.TaskID)
+		if err != nil || t.Conversation != at {
+			return fault.New(fault.InputValidation, "/taskId: conversation %d has no task %d", at, c.TaskID)
+		}
+		if t.Status == session.TaskTerminal {
+			r.Status = control.Settled
+			return nil
+		}
+		markTask(tx, t, cancelReason)
+		return nil
+	case control.All:
+	}
+	return h.cancelAll(tx, at)
+}
+
+// cancelAll marks all work of a conversation and of those that its tasks own, background work included. Forks are
+// independent and go on.
+func (h *Harness) cancelAll(tx *session.Tx, at session.ConversationID) error {
+	reached, err := h.descent(tx, at)
+	if err != nil {
+		return err
+	}
+	var queues [][]queued
+	for c := range reached {
+		queue, err := h.queue(tx, c)
+		if err != nil {
+			return err
+		}
+		queues = append(queues, queue)
+	}
+	for _, t := range tx.LiveTasks() {
+		if reached[t.Conversation] {
+			markTask(tx, t, cancelReason)
+		}
+	}
+	for _, queue := range queues {
+		h.dropQueue(tx, queue, cancelReason)
+	}
+	return nil
+}
+
+// descent returns a conversation and all that belong to its tasks, and so on down.
+func (h *Harness) descent(tx *session.Tx, at session.ConversationID) (map[session.ConversationID]bool, error) {
+	reached := map[session.ConversationID]bool{at: true}
+	all, err := tx.Conversations()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all { // an owner is older than what it owns
+		if c.Owner == 0 {
+			continue
+		}
+		owner, err := tx.Task(c.Owner)
+		if err != nil {
+			return nil, err
+		}
+		if reached[owner.Conversation] {
+			reached[c.ID] = true
+		}
+	}
+	return reached, nil
+}
+
+// markTask drafts a mark. One that is there stays.
+func markTask(tx *session.Tx, t session.Task, reason string) {
+	if !t.Abort {
+		t.Abort, t.AbortReason = true, reason
+		tx.PutTask(t)
+		tx.Sync()
+	}
+}
+
+// dropQueue ends the queued inputs unanswered. Queued resets stay.
+func (h *Harness) dropQueue(tx *session.Tx, queue []queued, reason string) {
+	for _, q := range queue {
+		if q.input.Reset == nil {
+			h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
+			tx.Sync()
+		}
+	}
+}
