@@ -10,6 +10,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/registry"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tokens"
@@ -98,6 +99,9 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 	if err != nil {
 		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonSetup, err.Error(), llm.Message{})
 	}
+	published := h.publication()
+	chain := h.chain(published)
+	setup = extended(setup, published)
 	req, partial, err := h.prepare(ctx, inv, &g, setup)
 	if err != nil {
 		return err
@@ -105,12 +109,17 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 	if partial != nil {
 		return h.recover(ctx, inv, g, *partial)
 	}
+	if req, err = chain.BeforeRequest(ctx, req); err != nil {
+		return err
+	}
+	setup = setup.offering(req)
 	used := tokens.Request(req)
 	if setup.Window > 0 {
 		h.show(g.Submission, ContextUsage{Used: used, Total: setup.Window})
 	}
 	pointRequest.Hit()
-	st := h.newStream(ctx, inv, g, setup, used)
+	st := h.newStream(inv, g, setup, used)
+	st.whole = chain.AfterResponseSet()
 	message, resp := st.run(ctx, setup.Provider.Stream(ctx, req))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -119,7 +128,13 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 		return st.failed
 	}
 	pointStreamed.Hit()
-	return h.classify(ctx, inv, g, setup, st, message, resp)
+	if st.whole && resp.Err == nil {
+		if message, err = chain.AfterResponse(ctx, message); err != nil {
+			return err
+		}
+		resp = st.replaced(message, resp.Lost)
+	}
+	return h.classify(ctx, inv, g, setup, chain, st, message, resp)
 }
 
 // prepare makes sure that the system prompt in force is recorded and derives the request. It returns the committed part
@@ -170,16 +185,20 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 }
 
 // classify commits what a response leads to.
-func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message, r turn.Response) error {
+func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState, setup Setup, chain registry.Chain, st *stream, m llm.Message, r turn.Response) error {
 	r.Before = g.Spoken
 	d := turn.Next(g.Budget, r)
 	switch d.Act {
 	case turn.Abandon:
 		return context.Cause(ctx)
 	case turn.Answer:
-		return h.answerTurn(ctx, inv, g, st, m)
+		yield, err := chain.OnYield(ctx, m)
+		if err != nil {
+			return err
+		}
+		return h.answerTurn(ctx, inv, g, st, m, yield)
 	case turn.Round:
-		return h.startRound(ctx, inv, g, setup, st, m)
+		return h.startRound(ctx, inv, g, setup, chain, st, m)
 	case turn.Resend:
 		return h.resendLater(ctx, inv, g, st, d)
 	case turn.CarryOn:
@@ -215,7 +234,7 @@ func (h *Harness) appendAnswer(tx *session.Tx, g genState, st *stream, m llm.Mes
 	return nil
 }
 
-func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message) error {
+func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genState, st *stream, m llm.Message, yield registry.YieldDecision) error {
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
 		open, err := h.inputsOf(tx, g)
 		if err != nil {
@@ -230,6 +249,13 @@ func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genSta
 		}
 		if st.window > 0 && m.Usage != nil {
 			tx.Publish(published{g.Submission, ContextUsage{Used: m.Usage.Total, Total: st.window}})
+		}
+		if on, asked := yield.(registry.GoOn); asked {
+			if resets, input := selectAt(atEnd, queue); len(resets) == 0 && input < 0 { // else somebody else has spoken
+				id := h.say(tx, g.Conversation, session.Entry{Kind: kindContinuation}, llm.TextMessage(llm.RoleUser, on.Prompt), entryData{Submission: g.Submission, GoOn: true})
+				h.generate(tx, g.after(id), phaseRequest)
+				return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, nil
+			}
 		}
 		h.settleAll(tx, open, session.SubmissionAnswered, g.Entry, "", "")
 		tx.Sync()

@@ -60,6 +60,7 @@ func (h *Harness) record(ctx context.Context, head control.Head, p submitted, re
 		if err != nil {
 			return 0, asFault(err)
 		}
+		s = extended(s, h.publication())
 		setup = &s
 	}
 	sub := session.Submission{Conversation: c, RequestID: head.RequestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(p)}

@@ -12,6 +12,8 @@ const (
 	UsageInterval = 100 * time.Millisecond
 	// deltasPerBase is how many appends a live document takes before its base is written again.
 	deltasPerBase = 256
+	// MaxToolRestarts bounds how often a call that may run again is started again after a process that died in it.
+	MaxToolRestarts = 10
 	// MaxErrorText bounds what a failed call tells the model, in bytes.
 	MaxErrorText = 4 << 10
 )

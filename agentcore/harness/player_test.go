@@ -40,8 +40,10 @@ func (nobody) after(*player, int) bool  { return false }
 // everyCommit dies at each commit that leaves nothing half done: no part of an answer, no call that must not repeat.
 type everyCommit struct{}
 
-func (everyCommit) before(*player, int) bool    { return false }
-func (everyCommit) after(p *player, _ int) bool { return !p.partial && len(p.fragile) == 0 }
+func (everyCommit) before(*player, int) bool { return false }
+func (everyCommit) after(p *player, _ int) bool {
+	return !p.partial && len(p.fragile) == 0 && !p.counting
+}
 
 // atCommit dies once, at commit n from 0: before it, or behind it with the reply lost.
 type atCommit struct {
@@ -74,21 +76,22 @@ type player struct {
 	tools  []harness.Offered
 	signal chan struct{} // capacity 1: something happened
 
-	mu      sync.Mutex
-	commits int
-	dead    bool   // the process is gone: nothing it writes lands
-	fail    string // the next commit's fault
-	next    int    // response of the script in turn
-	asked   bool   // it was asked for and has led to nothing yet
-	partial bool   // a part of an answer is committed
-	fragile map[session.TaskID]bool
-	live    map[session.TaskID]session.Task // generations
-	holds   map[string]chan struct{}
-	seen    map[string]bool // tools that began, texts that were committed
-	runs    map[string]int  // executions by call
-	names   map[session.SubmissionID]string
-	subs    map[session.SubmissionID]session.Submission
-	log     []string
+	mu       sync.Mutex
+	commits  int
+	dead     bool   // the process is gone: nothing it writes lands
+	fail     string // the next commit's fault
+	next     int    // response of the script in turn
+	asked    bool   // it was asked for and has led to nothing yet
+	partial  bool   // a part of an answer is committed
+	counting bool   // the newest commit counts a restart: dying of each one would never get further
+	fragile  map[session.TaskID]bool
+	live     map[session.TaskID]session.Task // generations
+	holds    map[string]chan struct{}
+	seen     map[string]bool // tools that began, texts that were committed
+	runs     map[string]int  // executions by call
+	names    map[session.SubmissionID]string
+	subs     map[session.SubmissionID]session.Submission
+	log      []string
 
 	forks map[string]session.ConversationID // by the command that made them
 	tasks map[string]session.TaskID
@@ -471,6 +474,7 @@ func (w watched) Commit(b *session.Batch) error {
 	if err := w.Storage.Commit(b); err != nil {
 		return err
 	}
+	p.counting = len(b.Entries) == 0 && slices.ContainsFunc(b.Tasks, func(t session.Task) bool { return t.Starts > 0 })
 	p.landed(b)
 	p.commits++
 	if fail == "after" || p.fate.after(p, p.commits-1) {

@@ -167,6 +167,14 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 	switch e.Kind {
 	case kindToolResult:
 		a.Text = ""
+	case kindContinuation:
+		var d entryData
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		if d.GoOn {
+			a.Text = ""
+		}
 	case kindAssistant:
 		var d entryData
 		var m llm.Message

@@ -90,6 +90,7 @@ type entryData struct {
 	Submission session.SubmissionID `json:"sub"`
 	Usage      []usageRecord        `json:"usage,omitempty"`   // assistant: this response and failed attempts before it
 	Retry      *retryData           `json:"retry,omitempty"`   // continuation
+	GoOn       bool                 `json:"goOn,omitempty"`    // continuation that a hook asked for: what was said is no answer
 	Call       *callData            `json:"call,omitempty"`    // tool-result
 	Tools      []string             `json:"tools,omitempty"`   // system
 	Failure    string               `json:"failure,omitempty"` // assistant that did not end well: why

@@ -32,6 +32,7 @@ type stream struct {
 	origin llm.Origin
 	window int64
 	used   int64 // tokens of the request
+	whole  bool  // nothing is shown before the response is complete
 
 	mu      sync.Mutex
 	blocks  []liveBlock        // all that came; calls have an empty text here
@@ -48,7 +49,7 @@ type stream struct {
 	failed error // the flusher's
 }
 
-func (h *Harness) newStream(_ context.Context, inv *task.Invocation, g genState, setup Setup, used int64) *stream {
+func (h *Harness) newStream(inv *task.Invocation, g genState, setup Setup, used int64) *stream {
 	return &stream{h: h, inv: inv, g: g, origin: setup.Provider.Origin(setup.Model), window: setup.Window, used: used, calls: -1}
 }
 
@@ -130,13 +131,34 @@ func (st *stream) delta(e llm.Delta) bool {
 	}
 	st.texts[e.Index].WriteString(e.Text)
 	b.Text = st.texts[e.Index].String()
-	return queue == &st.pending
+	return queue == &st.pending && !st.whole
+}
+
+// replaced takes the message that hooks have put in the place of a response nobody was shown yet.
+func (st *stream) replaced(m llm.Message, lost int) turn.Response {
+	st.mu.Lock()
+	st.pending, st.behind = nil, nil
+	for i, b := range m.Blocks {
+		switch p := (Place{Entry: st.g.Entry, Block: i}); b.Type {
+		case llm.Text, llm.Refusal:
+			st.pending = append(st.pending, TextDelta{Place: p, Text: b.Text})
+		case llm.Thinking:
+			st.pending = append(st.pending, ThinkingDelta{Place: p, Text: b.Text})
+		case llm.ToolCall, llm.Image, llm.Native:
+		}
+	}
+	st.mu.Unlock()
+	return judged(m, lost)
 }
 
 func (st *stream) done(e llm.Done) (llm.Message, turn.Response) {
-	m := e.Message
-	st.bill = m.Usage
-	r := turn.Response{Stop: m.Stop, Lost: e.LostCalls}
+	st.bill = e.Message.Usage
+	return e.Message, judged(e.Message, e.LostCalls)
+}
+
+// judged is what the next step depends on behind a complete response.
+func judged(m llm.Message, lost int) turn.Response {
+	r := turn.Response{Stop: m.Stop, Lost: lost}
 	for _, b := range m.Blocks {
 		switch b.Type {
 		case llm.ToolCall:
@@ -147,7 +169,7 @@ func (st *stream) done(e llm.Done) (llm.Message, turn.Response) {
 		}
 	}
 	r.Produced = len(m.Blocks) > 0
-	return m, r
+	return r
 }
 
 func (st *stream) broken(err error) (llm.Message, turn.Response) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/registry"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tool"
@@ -24,7 +26,7 @@ var (
 
 func (h *Harness) toolTask() task.Definition {
 	return task.Definition{
-		Kind: taskTool, Version: taskVersion,
+		Kind: taskTool, Version: taskVersion, MaxRestarts: math.MaxInt, // counted; execute gives up, so that the model hears of it
 		Phases:  map[string]task.Phase{phaseApprove: h.approve, phaseExecute: h.execute},
 		Abort:   h.abortTool,
 		Cleanup: h.faultTool,
@@ -42,18 +44,14 @@ type call struct {
 }
 
 // checkCalls looks every call of m up and prepares its arguments. It has no effects.
-func checkCalls(m llm.Message, tools []Offered) []call {
+func checkCalls(m llm.Message, setup Setup) []call {
 	var calls []call
 	for i, b := range m.Blocks {
 		if b.Type != llm.ToolCall {
 			continue
 		}
 		c := call{index: i, block: b}
-		for j := range tools {
-			if tools[j].Spec().Name == b.Name {
-				c.tool = &tools[j]
-			}
-		}
+		c.tool = setup.tool(b.Name)
 		switch {
 		case c.tool == nil:
 			c.code, c.text = codeUnavailable, fmt.Sprintf("There is no tool %q here. Use one of the tools you were given.", b.Name)
@@ -73,8 +71,8 @@ func checkCalls(m llm.Message, tools []Offered) []call {
 
 // startRound commits the assistant's entry together with the intents of its calls. Calls that ask nobody start without
 // another commit.
-func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genState, setup Setup, st *stream, m llm.Message) error {
-	calls := checkCalls(m, setup.Tools)
+func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genState, setup Setup, chain registry.Chain, st *stream, m llm.Message) error {
+	calls := checkCalls(m, setup)
 	asks := h.currentHost() != nil
 	_, err := inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
 		bound, err := h.roundBoundary(tx, g)
@@ -97,7 +95,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 				continue
 			}
 			phase := phaseExecute
-			if c.tool.Own && asks {
+			if c.tool.Own && asks || chain.BeforeToolSet() {
 				phase = phaseApprove
 			} else if c.tool.Replay() != tool.Safe {
 				tx.Sync() // the intent of an effect that must not repeat
@@ -105,11 +103,14 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 			on = append(on, tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: taskTool, Version: taskVersion, Owner: inv.Task().ID,
 				Status: session.TaskPending, Phase: phase, Input: mustJSON(in), Checkpoint: mustJSON(toolState{c.args, string(c.tool.Replay())})}))
 		}
+		wait := g.after(last)
+		wait.Entry = g.Entry
+		if len(on) == 0 && chain.AfterToolsSet() {
+			return task.Continue{Phase: phaseTools, Checkpoint: mustJSON(wait)}, nil
+		}
 		if len(on) == 0 {
 			return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, bound(tx, last)
 		}
-		wait := g.after(last)
-		wait.Entry = g.Entry
 		return task.Wait{On: on, Phase: phaseTools, Checkpoint: mustJSON(wait)}, nil
 	})
 	if err == nil {
@@ -140,13 +141,30 @@ func (h *Harness) appendResult(tx *session.Tx, in toolInput, r tool.Result, code
 	return entry
 }
 
-// approve asks the host, then commits the intent.
+// approve lets hooks and the host decide, then commits the intent. What they decide before a crash they are asked again.
 func (h *Harness) approve(ctx context.Context, inv *task.Invocation) error {
 	in, s, err := h.callOf(inv)
 	if err != nil {
 		return err
 	}
-	if host := h.currentHost(); host != nil {
+	published := h.publication()
+	setup, err := h.resolved(ctx, in.Conversation, in.Submission)
+	if err != nil {
+		return h.settleCall(ctx, inv, in, tool.Fail(err.Error()), codeUnavailable, 0)
+	}
+	t := extended(setup, published).tool(in.Name)
+	if t == nil {
+		return h.settleCall(ctx, inv, in, tool.Fail(goneText), codeUnavailable, 0)
+	}
+	args, code, text, err := decideCall(ctx, h.chain(published), t, in, s.Args)
+	switch {
+	case err != nil:
+		return err
+	case code != "":
+		return h.settleCall(ctx, inv, in, tool.Fail(text), code, 0)
+	}
+	s.Args = args
+	if host := h.currentHost(); host != nil && t.Own {
 		err = host.Approve(ctx, Approval{ToolCallID: h.sess.StoreID() + "/" + toolCallID(in.Entry, in.Index), Task: inv.Task().ID, Name: in.Name, Args: s.Args})
 	}
 	switch {
@@ -178,8 +196,14 @@ func (h *Harness) callOf(inv *task.Invocation) (toolInput, toolState, error) {
 	return in, s, inv.Decode(&s)
 }
 
+// goneText is what the model reads about a call whose tool was there when it was asked for.
+const goneText = "The tool is no longer available."
+
 // interruptedText is what the model reads about a call whose outcome a crash left unknown.
 const interruptedText = "This call was interrupted while it ran, and its outcome is unknown. It was not run again. Look at what it may have changed before you decide what to do."
+
+// deadlyText is what the model reads about a call that took the process down each time.
+const deadlyText = "The program ended %d times while this call ran, so it was not run again. Its outcome is unknown. Do it another way."
 
 // execute runs a call whose intent is committed. After a restart it runs again only when the recorded and the present
 // policy are both safe.
@@ -192,17 +216,15 @@ func (h *Harness) execute(ctx context.Context, inv *task.Invocation) error {
 	if err != nil {
 		return h.settleCall(ctx, inv, in, tool.Fail(err.Error()), codeUnavailable, 0)
 	}
-	var t *Offered
-	for i := range setup.Tools {
-		if setup.Tools[i].Spec().Name == in.Name {
-			t = &setup.Tools[i]
-		}
-	}
+	published := h.publication()
+	t := extended(setup, published).tool(in.Name)
 	switch {
+	case inv.Recovered() && inv.Task().Starts > MaxToolRestarts:
+		return h.settleCall(ctx, inv, in, tool.Fail(fmt.Sprintf(deadlyText, MaxToolRestarts)), codeInterrupted, 0)
 	case inv.Recovered() && (t == nil || s.Replay != string(tool.Safe) || t.Replay() != tool.Safe):
 		return h.settleCall(ctx, inv, in, tool.Fail(interruptedText), codeInterrupted, 0)
 	case t == nil:
-		return h.settleCall(ctx, inv, in, tool.Fail("The tool is no longer available."), codeUnavailable, 0)
+		return h.settleCall(ctx, inv, in, tool.Fail(goneText), codeUnavailable, 0)
 	}
 	out := h.newOutput(inv, in)
 	c := tool.Call{ID: h.sess.StoreID() + "/" + toolCallID(in.Entry, in.Index), Name: in.Name, Args: s.Args, Emit: out.emit}
@@ -216,6 +238,8 @@ func (h *Harness) execute(ctx context.Context, inv *task.Invocation) error {
 	code := ""
 	if err != nil {
 		code, result = codeToolError, tool.Fail(clip(err.Error()))
+	} else if result, err = h.chain(published).AfterTool(ctx, registry.ToolCall{ID: toolCallID(in.Entry, in.Index), Name: in.Name, Args: s.Args}, result); err != nil {
+		return err
 	}
 	return h.settleCall(ctx, inv, in, tool.Bound(result), code, time.Since(begun))
 }
@@ -277,6 +301,9 @@ func (h *Harness) roundEnd(tx *session.Tx, self session.Task, terminate bool) (f
 			return nil, nil
 		}
 	}
+	if h.chain(h.publication()).AfterToolsSet() {
+		return nil, nil // the generation goes on by itself: hooks are told outside of commits
+	}
 	g, err := generationOf(gen)
 	if err != nil {
 		return nil, err
@@ -287,21 +314,27 @@ func (h *Harness) roundEnd(tx *session.Tx, self session.Task, terminate bool) (f
 			return nil, err
 		}
 		if all {
-			return h.endByTool(tx, gen, g)
+			end, err := h.endByTool(tx, g)
+			return settling(gen, end), err
 		}
 	}
 	bound, err := h.roundBoundary(tx, g)
 	if err != nil {
 		return nil, err
 	}
+	return settling(gen, bound), nil
+}
+
+// settling ends the generation with a step of its boundary.
+func settling(gen session.Task, step func(*session.Tx, session.EntryID) error) func(*session.Tx, session.EntryID) error {
 	return func(tx *session.Tx, last session.EntryID) error {
 		gen.Checkpoint = nil
 		tx.PutTask(task.After(gen, task.Settle{Outcome: session.Outcome{Status: session.Completed}}, false))
-		return bound(tx, last)
-	}, nil
+		return step(tx, last)
+	}
 }
 
-// allTerminate reports whether every other call of the round asked to end the turn.
+// allTerminate reports whether every call of the round that ran, self apart, asked to end the turn.
 func (h *Harness) allTerminate(tx *session.Tx, gen, self session.TaskID) (bool, error) {
 	tasks, err := tx.Tasks(session.TaskQuery{Owner: gen})
 	if err != nil {
@@ -313,11 +346,11 @@ func (h *Harness) allTerminate(tx *session.Tx, gen, self session.TaskID) (bool, 
 			return false, nil
 		}
 	}
-	return true, nil
+	return len(tasks) > 0, nil
 }
 
 // endByTool ends the turn with the assistant message that made the calls as its answer.
-func (h *Harness) endByTool(tx *session.Tx, gen session.Task, g genState) (func(*session.Tx, session.EntryID) error, error) {
+func (h *Harness) endByTool(tx *session.Tx, g genState) (func(*session.Tx, session.EntryID) error, error) {
 	open, err := h.inputsOf(tx, g)
 	if err != nil {
 		return nil, err
@@ -329,23 +362,33 @@ func (h *Harness) endByTool(tx *session.Tx, gen session.Task, g genState) (func(
 	return func(tx *session.Tx, _ session.EntryID) error {
 		h.settleAll(tx, open, session.SubmissionAnswered, g.Entry, "", "")
 		tx.Sync()
-		tx.PutTask(task.After(gen, task.Settle{Outcome: session.Outcome{Status: session.Completed}}, false))
 		return h.placeFrom(tx, queue, atEnd)
 	}, nil
 }
 
-// tools ends a round whose last call was settled by the scheduler or found settled at open.
+// tools ends a round that its last call has not ended: hooks are to be told first, or the scheduler settled the call.
 func (h *Harness) tools(ctx context.Context, inv *task.Invocation) error {
 	g, err := generationOf(inv.Task())
 	if err != nil {
 		return err
+	}
+	round, terminate, err := h.outcomesOf(ctx, g, inv.Task().ID)
+	if err != nil {
+		return err
+	}
+	if err := h.chain(h.publication()).AfterTools(ctx, round); err != nil {
+		return err
+	}
+	boundary := h.roundBoundary
+	if terminate {
+		boundary = h.endByTool
 	}
 	_, err = inv.Commit(ctx, func(tx *session.Tx) (task.Next, error) {
 		entries, err := tx.Entries(session.EntryQuery{Conversation: g.Conversation, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		bound, err := h.roundBoundary(tx, g)
+		bound, err := boundary(tx, g)
 		if err != nil {
 			return nil, err
 		}

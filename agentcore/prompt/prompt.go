@@ -62,6 +62,17 @@ func System(s Sections) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// Add appends a section of a project's own to a system prompt.
+func Add(system, key, text string) string {
+	var b strings.Builder
+	b.WriteString(system)
+	if system != "" {
+		b.WriteByte('\n')
+	}
+	section(&b, key, text)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 func section(b *strings.Builder, key, text string) {
 	b.WriteString("<" + key + ">\n" + strings.TrimSpace(text) + "\n</" + key + ">\n")
 }

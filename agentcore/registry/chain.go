@@ -47,6 +47,21 @@ func NewChain(report func(HookError), hooks ...Hooks) Chain {
 	return c
 }
 
+// BeforeToolSet reports whether there is a hook to ask before a call.
+func (c Chain) BeforeToolSet() bool { return c.some(func(h Hooks) bool { return h.BeforeTool != nil }) }
+
+// AfterToolsSet reports whether there is a hook to tell of a finished round.
+func (c Chain) AfterToolsSet() bool { return c.some(func(h Hooks) bool { return h.AfterTools != nil }) }
+
+// AfterResponseSet reports whether there is a hook that may replace a response.
+func (c Chain) AfterResponseSet() bool {
+	return c.some(func(h Hooks) bool { return h.AfterResponse != nil })
+}
+
+func (c Chain) some(is func(Hooks) bool) bool {
+	return slices.ContainsFunc(c.links, func(l link) bool { return is(l.hooks) })
+}
+
 // BeforeTool hands the arguments from hook to hook. The first Block wins and an error blocks, both are returned as Block;
 // else the decision is Proceed with the arguments of the last hook. The only error is the end of ctx.
 func (c Chain) BeforeTool(ctx context.Context, call ToolCall) (ToolDecision, error) {

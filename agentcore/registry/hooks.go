@@ -20,9 +20,11 @@ type Hooks struct {
 	AfterTool func(ctx context.Context, c ToolCall, r tool.Result) (tool.Result, error)
 	// BeforeRequest may replace a request, before every send, repeats included.
 	BeforeRequest func(ctx context.Context, r llm.Request) (llm.Request, error)
-	// AfterResponse may replace a whole response, before it is judged.
+	// AfterResponse may replace a whole response, before it is judged. While one is installed nothing of a response is
+	// shown before it is whole: what was shown is never taken back.
 	AfterResponse func(ctx context.Context, m llm.Message) (llm.Message, error)
-	// OnYield looks at an answer that is about to end the turn.
+	// OnYield looks at an answer that is about to end the turn. Asking the model to go on is honoured unless somebody else
+	// has spoken meanwhile. A hook that always asks never lets a turn end.
 	OnYield func(ctx context.Context, answer llm.Message) (YieldDecision, error)
 	// AfterTools is told when every call of a round has a result.
 	AfterTools func(ctx context.Context, round []ToolOutcome) error

@@ -40,6 +40,22 @@ func New(builtin ...string) *Registry {
 	return r
 }
 
+// Reserve says that tools of these names exist beside the registry, as those given to New do: an agent's own. Error:
+// ErrDuplicate when an extension has one of them; nothing changes then.
+func (r *Registry) Reserve(tools ...string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range tools {
+		if _, is := r.current.Load().Tool(n); is {
+			return fmt.Errorf("tool %q: %w", n, ErrDuplicate)
+		}
+	}
+	for _, n := range tools {
+		r.taken[name{spaceTool, n}] = true
+	}
+	return nil
+}
+
 // Current returns what is installed now.
 func (r *Registry) Current() *Publication { return r.current.Load() }
 
