@@ -7,10 +7,12 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/permission"
+	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/internal/ids"
 )
@@ -26,14 +28,18 @@ type Agent struct {
 	provider llm.Provider
 	h        *harness.Harness
 
-	mu     sync.Mutex
-	places map[string]*place // tools by where they act; guarded by mu
+	mu     sync.Mutex        // guards the rest
+	places map[string]*place // tools by where they act
+	runs   []*run            // under way, oldest first
 }
 
 // New opens the session and takes ownership of it. Unfinished turns rest until Run names them again. Errors: kinds
 // input_validation, unsupported, session_busy (another owner, named), storage.
 func New(ctx context.Context, opts Options) (*Agent, error) {
 	provider, err := opts.provider()
+	if err == nil {
+		err = opts.Session.reserve(opts.ExtraTools)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +48,7 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{opts: opts, provider: provider, places: map[string]*place{}}
-	if a.h, err = harness.Open(ctx, storage, harness.Options{Resolve: a.resolve}, opts.Sync); err != nil {
+	if a.h, err = harness.Open(ctx, storage, opts.Session.harness(a.resolve), opts.Sync); err != nil {
 		if fault.KindOf(err) == "" && ctx.Err() == nil {
 			err = fault.New(fault.Storage, "%w", err)
 		}
@@ -69,12 +75,14 @@ func (a *Agent) Close() error {
 
 // turn is one Run.
 type turn struct {
-	requestID string
-	prompt    string
-	images    []llm.Block
-	settings  json.RawMessage
-	mode      permission.Mode
-	host      Host
+	requestID    string
+	conversation session.ConversationID // 0 = the main one
+	prompt       string
+	images       []llm.Block
+	settings     json.RawMessage
+	mode         permission.Mode
+	sent         control.Mode // what its command asked for while another turn is under way
+	host         Host
 }
 
 // Run executes one turn, or tells it again: a repeated RequestID replays what the record holds and goes on from there,
@@ -84,6 +92,9 @@ type turn struct {
 //
 // When ctx ends with cause ErrSuspend the work rests; any other end stops the turn durably. Breaking out of the loop does
 // neither: the turn goes on until Close.
+//
+// With Options.Session the turns of inputs that Control submits meanwhile follow, each with its TurnEnd, and the sequence
+// ends when no work of the session is left, background work included.
 func (a *Agent) Run(ctx context.Context, in Input, host Host) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t, err := a.turn(in, host)
@@ -91,14 +102,21 @@ func (a *Agent) Run(ctx context.Context, in Input, host Host) iter.Seq2[Event, e
 			yield(nil, err)
 			return
 		}
-		if t.mode == permission.Plan {
-			a.planTurn(ctx, t, yield)
-			return
-		}
-		if end, ok := a.follow(ctx, t, yield); ok {
-			yield(end, nil)
+		r := a.begin(t)
+		defer a.end(r)
+		if a.tell(ctx, t, yield) && a.opts.Session != nil {
+			a.lateTurns(ctx, r, yield)
 		}
 	}
+}
+
+// tell follows a turn, and reports whether the reader wants to hear more.
+func (a *Agent) tell(ctx context.Context, t turn, yield func(Event, error) bool) (more bool) {
+	if t.mode == permission.Plan {
+		return a.planTurn(ctx, t, yield)
+	}
+	end, ok := a.follow(ctx, t, yield)
+	return ok && yield(end, nil)
 }
 
 func (a *Agent) turn(in Input, host Host) (turn, error) {
@@ -126,7 +144,7 @@ func (a *Agent) follow(ctx context.Context, t turn, yield func(Event, error) boo
 	if t.host != nil {
 		h = approver{t.host}
 	}
-	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Prompt: t.prompt, Images: t.images, Settings: t.settings}, h) {
+	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Conversation: t.conversation, Prompt: t.prompt, Images: t.images, Settings: t.settings, Mode: t.sent}, h) {
 		if err != nil {
 			yield(nil, err)
 			return TurnEnd{}, false

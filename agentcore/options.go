@@ -51,6 +51,9 @@ type Options struct {
 	// HideEnv names environment variables that commands of the bash tool must not see, beside the providers' usual keys.
 	HideEnv []string
 
+	// Session turns the session protocol on: commands while a turn runs, and what a project adds. Nil is off.
+	Session *SessionOptions
+
 	// LLM replaces Provider, BaseURL, APIKey and APIKind with a provider of the caller's.
 	LLM llm.Provider
 }

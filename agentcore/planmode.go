@@ -24,40 +24,39 @@ type planDoc struct {
 var plans = session.Doc[planDoc]{Kind: "workflow.plan-decision", Version: 1, Scope: session.ScopeSession}
 
 // planTurn follows a turn in plan mode: research, plan, decision, and as many revisions as it takes. Every step is found
-// again in the record, so that a repeat of the request id tells the same story up to where it stopped.
-func (a *Agent) planTurn(ctx context.Context, t turn, yield func(Event, error) bool) {
+// again in the record, so that a repeat of the request id tells the same story up to where it stopped. It reports whether
+// the reader wants to hear more.
+func (a *Agent) planTurn(ctx context.Context, t turn, yield func(Event, error) bool) (more bool) {
 	for revision := 1; ; revision++ {
 		end, ok := a.follow(ctx, t, yield)
 		if !ok {
-			return
+			return false
 		}
 		answer, err := a.h.AnswerOf(ctx, t.requestID)
 		if err != nil {
 			yield(nil, err)
-			return
+			return false
 		}
 		text := strings.TrimSpace(answer.Text)
 		cursor := end.Cursor
 		if text == "" || !yield(Plan{Cursor: cursor, Phase: Start, Revision: revision}, nil) ||
 			!yield(Plan{Cursor: cursor, Phase: End, Revision: revision, Text: text}, nil) {
-			return
+			return false
 		}
 		if t.host == nil {
-			yield(end, nil)
-			return
+			return yield(end, nil)
 		}
 		id := ids.Derived(ids.Request, a.h.StoreID(), t.requestID, fmt.Sprint(revision))
 		d, err := a.decidePlan(ctx, t.host, PlanRequest{RequestID: id, Revision: revision, Text: text})
 		if err != nil {
 			yield(nil, err)
-			return
+			return false
 		}
 		if !yield(PlanApproval{Cursor: cursor, RequestID: id, Revision: revision, Approved: d.Approve, Instructions: d.Instructions}, nil) {
-			return
+			return false
 		}
 		if d.Approve {
-			yield(end, nil)
-			return
+			return yield(end, nil)
 		}
 		t.requestID, t.prompt, t.images = id+"/revise", prompt.RevisePlan(revision, text, d.Instructions), nil
 	}

@@ -26,7 +26,7 @@ func (h *Harness) Control(ctx context.Context, c control.Command, settings []byt
 	}
 	receipt, err := h.carryOut(ctx, control.Clone(c), settings)
 	if err != nil {
-		return control.Receipt{}, asFault(err)
+		return control.Receipt{}, AsFault(err)
 	}
 	return receipt, h.resume(ctx)
 }

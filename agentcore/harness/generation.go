@@ -28,7 +28,7 @@ var (
 
 func (h *Harness) generation() task.Definition {
 	return task.Definition{
-		Kind: taskGeneration, Version: taskVersion,
+		Kind: TaskGeneration, Version: taskVersion,
 		Phases:  map[string]task.Phase{phaseRequest: h.request, phaseRetry: h.retry, phaseTools: h.tools},
 		Abort:   h.abortGeneration,
 		Cleanup: h.faultGeneration,
@@ -140,7 +140,7 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 // prepare makes sure that the system prompt in force is recorded and derives the request. It returns the committed part
 // of an answer that an earlier owner was streaming, if there is one.
 func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState, setup Setup) (llm.Request, *liveDoc, error) {
-	req := llm.Request{Model: setup.Model, Effort: setup.Effort, MaxTokens: setup.MaxTokens, CacheKey: h.sess.StoreID()}
+	req := llm.Request{Model: setup.Model, Effort: setup.Effort, MaxTokens: setup.MaxTokens, CacheKey: h.providerSession(g.Conversation)}
 	for _, t := range setup.Tools {
 		req.Tools = append(req.Tools, t.Spec())
 	}
@@ -210,6 +210,15 @@ func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState
 		reason = string(fault.EmptyAnswer)
 	}
 	return h.failTurn(ctx, inv, g, st, reason, d.Reason, m)
+}
+
+// providerSession is the identity of a conversation with the provider: every fork has its own, for good.
+// Source: durable kernel 1.5 "pi.provider", P-132.
+func (h *Harness) providerSession(c session.ConversationID) string {
+	if c == session.Root {
+		return h.sess.StoreID()
+	}
+	return fmt.Sprintf("%s/%d", h.sess.StoreID(), c)
 }
 
 // recordID is the stable identity of the bill of a generation's attempt.

@@ -75,6 +75,8 @@ type Harness struct {
 	host   Host
 	subs   map[session.SubmissionID][]*feed
 	failed error // the scheduler could not commit
+	live   map[session.TaskID]struct{}
+	rest   []chan struct{} // closed when no task is live
 }
 
 // Open takes ownership of storage and loads the main conversation. Nothing runs until Run, Control or Resume. The harness
@@ -98,7 +100,7 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 	}
 	sess.SetSyncMode(mode)
 	h := &Harness{sess: sess, opts: opts, threads: map[session.ConversationID]*thread{}, setups: map[session.ConversationID]resolution{},
-		subs: map[session.SubmissionID][]*feed{}}
+		subs: map[session.SubmissionID][]*feed{}, live: map[session.TaskID]struct{}{}}
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, sess.Close())
 	}
@@ -120,7 +122,7 @@ func Settle(ctx context.Context, storage session.Storage, reason string, others 
 	}
 	h, err := open(ctx, storage, Options{Resolve: refuse}, session.Auto, others)
 	if err != nil {
-		return 0, asFault(err)
+		return 0, AsFault(err)
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	f := newFeed()
@@ -137,13 +139,13 @@ func Settle(ctx context.Context, storage session.Storage, reason string, others 
 		}
 	})
 	if n, err = h.markAll(ctx, reason, live); err != nil || n == 0 {
-		return n, asFault(err)
+		return n, AsFault(err)
 	}
 	if err := h.resume(ctx); err != nil {
 		return n, err
 	}
 	if _, err := f.take(ctx); !errors.Is(err, errSettled) {
-		return n, asFault(err)
+		return n, AsFault(err)
 	}
 	return n, nil
 }
@@ -187,7 +189,27 @@ func (h *Harness) Resume(ctx context.Context, host Host) error {
 	return h.resume(ctx)
 }
 
-func (h *Harness) resume(ctx context.Context) error { return asFault(h.sched.Resume(ctx)) }
+func (h *Harness) resume(ctx context.Context) error { return AsFault(h.sched.Resume(ctx)) }
+
+// Resting returns a channel that is closed as soon as no task of the session is live: no turn, no call, none of the
+// project's, in the foreground or behind.
+func (h *Harness) Resting() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rest := make(chan struct{})
+	if h.rest = append(h.rest, rest); len(h.live) == 0 {
+		h.tellResting()
+	}
+	return rest
+}
+
+// tellResting wakes those who wait for the session to be at rest. The caller holds mu.
+func (h *Harness) tellResting() {
+	for _, rest := range h.rest {
+		close(rest)
+	}
+	h.rest = nil
+}
 
 // StoreID is the identity of the session's store.
 func (h *Harness) StoreID() string { return h.sess.StoreID() }

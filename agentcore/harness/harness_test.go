@@ -18,6 +18,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/harness"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/llm/scripted"
+	"github.com/workflowd/workflowd/agentcore/registry"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tool"
@@ -56,6 +57,9 @@ type rig struct {
 	bash    atomic.Int64
 	do      func(ctx context.Context, c tool.Call) (tool.Result, error)
 	own     bool
+
+	registry   registry.Reader
+	hookFailed func(registry.HookError)
 }
 
 func newRig(t *testing.T, responses ...scripted.Response) *rig {
@@ -66,7 +70,12 @@ func newRig(t *testing.T, responses ...scripted.Response) *rig {
 
 func (r *rig) open() *harness.Harness {
 	r.t.Helper()
-	h, err := harness.Open(context.Background(), r.storage.Reopen(), harness.Options{Resolve: func(context.Context, json.RawMessage) (harness.Setup, error) {
+	return r.openOn(r.storage.Reopen())
+}
+
+func (r *rig) openOn(storage session.Storage) *harness.Harness {
+	r.t.Helper()
+	h, err := harness.Open(context.Background(), storage, harness.Options{Registry: r.registry, HookFailed: r.hookFailed, Resolve: func(context.Context, json.RawMessage) (harness.Setup, error) {
 		return harness.Setup{Provider: r.model.Provider(), Model: "m", System: "system", Window: 1000, Tools: []harness.Offered{
 			{Tool: echo{"read", tool.Safe, &r.read, r.do}},
 			{Tool: echo{"bash", tool.Never, &r.bash, r.do}, Own: r.own},

@@ -52,13 +52,13 @@ func (h *Harness) record(ctx context.Context, head control.Head, p submitted, re
 		if err == nil && f != nil {
 			err = h.release(ctx, c)
 		}
-		return id, asFault(err)
+		return id, AsFault(err)
 	}
 	var setup *Setup
 	if resolve != nil {
 		s, err := resolve(ctx)
 		if err != nil {
-			return 0, asFault(err)
+			return 0, AsFault(err)
 		}
 		s = extended(s, h.publication())
 		setup = &s
@@ -68,7 +68,7 @@ func (h *Harness) record(ctx context.Context, head control.Head, p submitted, re
 	if errors.Is(err, errExists) { // a twin of this call was faster
 		id, _, err = h.attach(ctx, c, head.RequestID, digest, f)
 	}
-	return id, asFault(err)
+	return id, AsFault(err)
 }
 
 // errExists reports that the submission was made between looking and creating.

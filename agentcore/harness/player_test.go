@@ -93,14 +93,16 @@ type player struct {
 	subs     map[session.SubmissionID]session.Submission
 	log      []string
 
-	forks map[string]session.ConversationID // by the command that made them
-	tasks map[string]session.TaskID
+	forks    map[string]session.ConversationID // by the command that made them
+	tasks    map[string]session.TaskID
+	branches []session.ConversationID // all but the main one, in the order they were made
+	started  map[session.TaskID]string
 }
 
 func newPlayer(t *testing.T, s specscript.Story, open opener, f fate) *player {
 	p := &player{t: t, s: s, open: open, fate: f, signal: make(chan struct{}, 1), fragile: map[session.TaskID]bool{}, live: map[session.TaskID]session.Task{},
 		holds: map[string]chan struct{}{}, seen: map[string]bool{}, runs: map[string]int{}, names: map[session.SubmissionID]string{}, subs: map[session.SubmissionID]session.Submission{},
-		forks: map[string]session.ConversationID{}, tasks: map[string]session.TaskID{}}
+		forks: map[string]session.ConversationID{}, tasks: map[string]session.TaskID{}, started: map[session.TaskID]string{}}
 	_, crash := f.(*atCommit)
 	p.strict = !crash
 	for _, line := range s.Settings["model"] {
@@ -159,7 +161,7 @@ func (p *player) boot() {
 	resolve := func(context.Context, json.RawMessage) (harness.Setup, error) {
 		return harness.Setup{Provider: p.model.Provider(), Model: "m", System: "Be brief.", Window: 1000, Tools: p.tools}, nil
 	}
-	if p.h, err = harness.Open(p.t.Context(), watched{storage, p}, harness.Options{Resolve: resolve}, session.Auto); err != nil {
+	if p.h, err = harness.Open(p.t.Context(), watched{storage, p}, harness.Options{Resolve: resolve, Registry: p.registry()}, session.Auto); err != nil {
 		p.t.Fatal(err)
 	}
 	p.resume()
@@ -304,9 +306,9 @@ func (p *player) command(c specscript.Command) control.Command {
 	case "delete":
 		return control.Delete{RequestID: id, TargetID: on}
 	case "task":
-		input := json.RawMessage(c.Word(2))
-		if c.Word(2) == "" {
-			input = nil
+		input := json.RawMessage(nil)
+		if c.Word(2) != "" {
+			input = json.RawMessage(c.Word(2))
 		}
 		return control.Task{RequestID: id, TargetID: on, Name: c.Word(1), Input: input, Background: c.Options["background"] != ""}
 	}
@@ -336,8 +338,11 @@ func (p *player) conversation(c specscript.Command) session.ConversationID {
 	if on == "" {
 		return 0
 	}
+	if on == "child" && len(p.branches) > 0 { // the newest conversation that a task has made
+		return p.branches[len(p.branches)-1]
+	}
 	id, known := p.forks[on]
-	if !known {
+	if !known && p.strict {
 		p.t.Fatalf("line %d: no fork %q", c.Line, on)
 	}
 	return id
@@ -500,15 +505,20 @@ func (p *player) landed(b *session.Batch) {
 			p.text(w)
 		}
 	}
+	for _, c := range b.Conversations {
+		if c.Parent != nil || c.Owner != 0 {
+			p.branches = append(p.branches, c.ID)
+		}
+	}
 	for _, t := range b.Tasks {
 		p.task(t)
 	}
 	for _, e := range b.Entries {
-		p.log = append(p.log, p.entryLine(e))
+		p.log = append(p.log, p.where(e.Conversation)+p.entryLine(e))
 	}
 	for _, sub := range b.Submissions {
 		if line := p.submissionLine(sub); line != "" {
-			p.log = append(p.log, line)
+			p.log = append(p.log, p.where(sub.Conversation)+line)
 		}
 		p.subs[sub.ID] = sub
 	}
@@ -533,6 +543,10 @@ func (p *player) task(t session.Task) {
 		if !over && t.Phase == "execute" && s.Replay == tool.Never {
 			p.fragile[t.ID] = true
 		}
+		return
+	}
+	if t.Kind != "workflow.generation" {
+		p.projectTask(t)
 		return
 	}
 	before, known := p.live[t.ID]

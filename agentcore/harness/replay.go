@@ -115,7 +115,7 @@ func (r *replayer) live(tx *session.Tx, c session.ConversationID, sub session.Su
 		return err
 	}
 	for _, t := range tx.LiveTasks() {
-		if t.Kind != taskGeneration || t.Conversation != c {
+		if t.Kind != TaskGeneration || t.Conversation != c {
 			continue
 		}
 		if g, err := generationOf(t); err != nil {
@@ -160,7 +160,7 @@ func (h *Harness) AnswerOf(ctx context.Context, requestID string) (Answer, error
 		}
 		return nil
 	})
-	return a, asFault(err)
+	return a, AsFault(err)
 }
 
 func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
@@ -190,6 +190,23 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 		a.Text += m.Text()
 	}
 	return nil
+}
+
+// Leads reports whether an input has a turn of its own, or none yet; false says that it joined the turn of another one.
+func (h *Harness) Leads(ctx context.Context, c session.ConversationID, requestID string) (leads bool, err error) {
+	if c == 0 {
+		c = session.Root
+	}
+	err = h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.SubmissionByRequest(c, requestID)
+		if err != nil {
+			return err
+		}
+		turn, err := turnOf(sub)
+		leads = turn == sub.ID
+		return err
+	})
+	return leads, AsFault(err)
 }
 
 // Session is the kernel under the harness, for documents of the layers above.

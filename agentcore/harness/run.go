@@ -66,7 +66,7 @@ func (h *Harness) follow(ctx context.Context, sub session.SubmissionID, f *feed,
 			}
 			continue
 		case err != nil:
-			yield(nil, asFault(err))
+			yield(nil, AsFault(err))
 			return
 		}
 		for _, e := range events {
@@ -110,8 +110,8 @@ func unanswered(e TurnEnd) error {
 	return fault.New(fault.Internal, "%s: %s", e.Reason, e.Detail)
 }
 
-// asFault gives the session's failures their kinds.
-func asFault(err error) error {
+// AsFault gives the failures of the kernel their kinds.
+func AsFault(err error) error {
 	switch {
 	case errors.Is(err, task.ErrSuspended):
 		return &fault.Error{Kind: fault.Suspended, Message: "the host left; the turn goes on when the session is opened again", Cause: err}
@@ -162,7 +162,7 @@ func (h *Harness) attach(ctx context.Context, c session.ConversationID, requestI
 // busy reports whether a turn of a conversation is under way.
 func (h *Harness) busy(tx *session.Tx, c session.ConversationID) bool {
 	for _, t := range tx.LiveTasks() {
-		if t.Kind == taskGeneration && t.Conversation == c {
+		if t.Kind == TaskGeneration && t.Conversation == c {
 			return true
 		}
 	}
@@ -209,7 +209,7 @@ func (h *Harness) showSystem(tx *session.Tx, c session.ConversationID, shown str
 // generate creates the next generation task. The answer's entry id is reserved now.
 func (h *Harness) generate(tx *session.Tx, g genState, phase string) session.TaskID {
 	g.Entry = tx.ReserveEntry()
-	return tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: taskGeneration, Version: taskVersion, Status: session.TaskPending, Phase: phase, Checkpoint: mustJSON(g)})
+	return tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: TaskGeneration, Version: taskVersion, Status: session.TaskPending, Phase: phase, Checkpoint: mustJSON(g)})
 }
 
 // cancel marks the turn of a submission, synced. Its end comes through the feed.
@@ -229,7 +229,7 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 			return err
 		}
 		for _, t := range tx.LiveTasks() {
-			if t.Kind != taskGeneration || t.Abort {
+			if t.Kind != TaskGeneration || t.Abort {
 				continue
 			}
 			if g, err := generationOf(t); err != nil {
@@ -243,7 +243,7 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 		}
 		return nil
 	})
-	return asFault(err)
+	return AsFault(err)
 }
 
 // settle ends a submission and publishes it.

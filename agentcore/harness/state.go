@@ -11,11 +11,14 @@ import (
 	"github.com/workflowd/workflowd/agentcore/session"
 )
 
-// Task kinds and phases of the loop.
+// The kinds of the loop's tasks.
 const (
-	taskGeneration = "workflow.generation"
-	taskTool       = "workflow.tool"
+	TaskGeneration = "workflow.generation" // one model request and the calls it leads to
+	TaskTool       = "workflow.tool"       // one call
+)
 
+// Their phases.
+const (
 	phaseRequest = "request" // send the model request
 	phaseRetry   = "retry"   // sleep, then send
 	phaseTools   = "tools"   // every call of the round has settled

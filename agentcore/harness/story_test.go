@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "rewrite what must come out of the stori
 //
 // What the stories prove; the next test keeps this list and the files equal.
 // Promise: P-082, P-083, P-084, P-085, P-105, P-108, P-109, P-110, P-111, P-112, P-113, P-114, P-115, P-116, P-117
-// Promise: P-118, P-119, P-120, P-121, P-122, P-123, P-127, P-128, P-465, P-466, P-467, P-483, P-484, P-485, P-486
+// Promise: P-118, P-119, P-120, P-121, P-122, P-123, P-127, P-128, P-131, P-133, P-134, P-136, P-137, P-145, P-146, P-147
+// Promise: P-148, P-149, P-151, P-152, P-154, P-155, P-335, P-809, P-812, P-816, P-465, P-466, P-467, P-483, P-484, P-485, P-486
 // Promise: P-487, P-496, P-551, P-552, P-553, P-554, P-555, P-556, P-559, P-560, P-562, P-563, P-564, P-565, P-566
 // Promise: P-569, P-570, P-572, P-574, P-575, P-576, P-579, P-580, P-581, P-584, P-585, P-586, P-587, P-588, P-589
 // Promise: P-590, P-591, P-592, P-593, P-595

@@ -247,18 +247,25 @@ func (p *player) checkInvariants() {
 	}
 	defer sess.Close()
 	err = sess.View(context.Background(), func(tx *session.Tx) error {
-		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root})
+		all, err := tx.Conversations()
 		if err != nil {
 			return err
 		}
-		subs, err := tx.Submissions(session.Root)
-		if err != nil {
-			return err
-		}
-		p.checkEntries(entries, len(tx.LiveTasks()) > 0)
-		for _, sub := range subs {
-			if sub.Status == session.SubmissionPlaced && len(tx.LiveTasks()) == 0 {
-				p.t.Errorf("%s is under way, but nothing works at it", sub.RequestID)
+		for _, c := range all {
+			entries, err := tx.Entries(session.EntryQuery{Conversation: c.ID})
+			if err != nil {
+				return err
+			}
+			entries = slices.DeleteFunc(entries, func(e session.Entry) bool { return e.Conversation != c.ID })
+			subs, err := tx.Submissions(c.ID)
+			if err != nil {
+				return err
+			}
+			p.checkEntries(entries, len(tx.LiveTasks()) > 0)
+			for _, sub := range subs {
+				if sub.Status == session.SubmissionPlaced && len(tx.LiveTasks()) == 0 {
+					p.t.Errorf("%s is under way, but nothing works at it", sub.RequestID)
+				}
 			}
 		}
 		return nil

@@ -23,6 +23,9 @@ type thread struct {
 // load reads the main conversation.
 func (h *Harness) load(ctx context.Context) error {
 	return h.sess.View(ctx, func(tx *session.Tx) error {
+		for _, t := range tx.LiveTasks() {
+			h.live[t.ID] = struct{}{}
+		}
 		_, err := h.thread(tx, session.Root)
 		return err
 	})
@@ -35,11 +38,14 @@ func (h *Harness) thread(tx *session.Tx, c session.ConversationID) (*thread, err
 		return th, nil
 	}
 	th := &thread{waiting: map[session.SubmissionID]struct{}{}}
-	entries, err := tx.Entries(session.EntryQuery{Conversation: c})
-	if errors.Is(err, session.ErrNotFound) && c == session.Root {
+	switch _, err := tx.Conversation(c); {
+	case errors.Is(err, session.ErrNotFound) && c == session.Root:
 		th.absent, h.threads[c] = true, th
 		return th, nil
+	case err != nil:
+		return nil, fmt.Errorf("load conversation %d: %w", c, err)
 	}
+	entries, err := tx.Entries(session.EntryQuery{Conversation: c})
 	if err != nil {
 		return nil, fmt.Errorf("load conversation %d: %w", c, err)
 	}
@@ -127,6 +133,13 @@ func (h *Harness) committed(c session.Commit) {
 			for _, f := range h.subs[p.sub] {
 				f.put(e)
 			}
+		}
+	}
+	for _, t := range c.Batch.Tasks {
+		if t.Status != session.TaskTerminal {
+			h.live[t.ID] = struct{}{}
+		} else if delete(h.live, t.ID); len(h.live) == 0 {
+			h.tellResting()
 		}
 	}
 	for _, gone := range c.Batch.Removals {

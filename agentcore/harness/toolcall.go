@@ -26,7 +26,7 @@ var (
 
 func (h *Harness) toolTask() task.Definition {
 	return task.Definition{
-		Kind: taskTool, Version: taskVersion, MaxRestarts: math.MaxInt, // counted; execute gives up, so that the model hears of it
+		Kind: TaskTool, Version: taskVersion, MaxRestarts: math.MaxInt, // counted; execute gives up, so that the model hears of it
 		Phases:  map[string]task.Phase{phaseApprove: h.approve, phaseExecute: h.execute},
 		Abort:   h.abortTool,
 		Cleanup: h.faultTool,
@@ -89,6 +89,8 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 		last := g.Entry
 		for _, c := range calls {
 			tx.Publish(published{g.Submission, toolStart(g.Entry, c.index, c.block)})
+		}
+		for _, c := range calls {
 			in := toolInput{g.Conversation, g.Submission, g.Entry, c.index, c.block.Name}
 			if c.code != "" {
 				last = h.appendResult(tx, in, tool.Fail(c.text), c.code, 0, 0)
@@ -100,7 +102,7 @@ func (h *Harness) startRound(ctx context.Context, inv *task.Invocation, g genSta
 			} else if c.tool.Replay() != tool.Safe {
 				tx.Sync() // the intent of an effect that must not repeat
 			}
-			on = append(on, tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: taskTool, Version: taskVersion, Owner: inv.Task().ID,
+			on = append(on, tx.CreateTask(session.Task{Conversation: g.Conversation, Kind: TaskTool, Version: taskVersion, Owner: inv.Task().ID,
 				Status: session.TaskPending, Phase: phase, Input: mustJSON(in), Checkpoint: mustJSON(toolState{c.args, string(c.tool.Replay())})}))
 		}
 		wait := g.after(last)

@@ -80,6 +80,14 @@ func (tx *Tx) EnsureRoot() error {
 	return err
 }
 
+// Conversation returns a conversation. ErrNotFound when there is none of that number.
+func (tx *Tx) Conversation(id ConversationID) (Conversation, error) {
+	if err := tx.read(); err != nil {
+		return Conversation{}, err
+	}
+	return tx.s.storage.Conversation(id)
+}
+
 // Conversations returns all conversations in id order.
 func (tx *Tx) Conversations() ([]Conversation, error) {
 	if err := tx.read(); err != nil {

@@ -120,15 +120,18 @@ func (s *Scheduler) recount(ids []session.TaskID) {
 		s.counted[id] = struct{}{}
 		s.mirror.touch(id)
 	}
+	var counted []session.Task
 	s.own(func(tx *session.Tx) error {
 		for _, id := range ids {
 			if t, live := tx.LiveTask(id); live && t.Outcome == nil && t.Epoch != s.sess.Epoch() {
 				t.Starts++
 				tx.PutTask(t)
+				counted = append(counted, t)
 			}
 		}
 		return nil
 	})
+	s.mirror.put(counted) // the step that starts now sees its count
 }
 
 // relax remembers that a phase whose start was counted has ended by itself: nobody died.
