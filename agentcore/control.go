@@ -11,6 +11,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/permission"
 	"github.com/workflowd/workflowd/agentcore/registry"
+	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/agentcore/tool"
 )
@@ -175,3 +176,6 @@ const (
 func DefineTask[In, State, Out any](name string, version int, initial func(In) (phase string, s State), parts ...task.Part[In, State, Out]) *task.Type[In, State, Out] {
 	return task.Define(name, version, initial, parts...)
 }
+
+// DefineDoc declares a kind of document that an extension keeps; see registry.DocOf.
+func DefineDoc[T any](d session.Doc[T]) registry.Doc { return registry.DocOf(d) }
