@@ -109,10 +109,12 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 	if partial != nil {
 		return h.recover(ctx, inv, g, *partial)
 	}
-	if req, err = chain.BeforeRequest(ctx, req); err != nil {
-		return err
+	if chain.BeforeRequestSet() {
+		if req, err = chain.BeforeRequest(ctx, req); err != nil {
+			return err
+		}
+		setup = setup.offering(req)
 	}
-	setup = setup.offering(req)
 	used := tokens.Request(req)
 	if setup.Window > 0 {
 		h.show(g.Submission, ContextUsage{Used: used, Total: setup.Window})

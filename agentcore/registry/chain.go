@@ -53,6 +53,11 @@ func (c Chain) BeforeToolSet() bool { return c.some(func(h Hooks) bool { return 
 // AfterToolsSet reports whether there is a hook to tell of a finished round.
 func (c Chain) AfterToolsSet() bool { return c.some(func(h Hooks) bool { return h.AfterTools != nil }) }
 
+// BeforeRequestSet reports whether there is a hook that may replace a request.
+func (c Chain) BeforeRequestSet() bool {
+	return c.some(func(h Hooks) bool { return h.BeforeRequest != nil })
+}
+
 // AfterResponseSet reports whether there is a hook that may replace a response.
 func (c Chain) AfterResponseSet() bool {
 	return c.some(func(h Hooks) bool { return h.AfterResponse != nil })
