@@ -108,7 +108,7 @@ func TestThePolicyAndModeDecideWhichToolsTheModelSees(t *testing.T) {
 		in   agentcore.Input
 		want string
 	}{
-		{agentcore.Input{}, "read ls find grep write bash"},
+		{agentcore.Input{}, "read ls find grep write edit bash"},
 		{agentcore.Input{PermissionPolicy: permission.ReadOnly}, "read ls find grep"},
 		{agentcore.Input{Agent: permission.Plan}, "read ls find grep"},
 	} {

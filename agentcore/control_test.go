@@ -219,7 +219,7 @@ func TestWithoutOptionsNothingIsOffered(t *testing.T) {
 		if _, err := told(a, agentcore.Input{Prompt: "go"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff([]string{"read", "ls", "find", "grep", "write", "bash"}, model.Requests()[0].Tools); d != "" {
+		if d := cmp.Diff([]string{"read", "ls", "find", "grep", "write", "edit", "bash"}, model.Requests()[0].Tools); d != "" {
 			t.Errorf("%s: tools offered: %s", name, d)
 		}
 	}

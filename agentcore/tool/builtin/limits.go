@@ -20,6 +20,8 @@ const (
 	MaxMatchBytes = 500
 	// MaxPatternBytes bounds a regular expression or glob.
 	MaxPatternBytes = 4 << 10
+	// MaxEditBytes is the largest file that edit changes.
+	MaxEditBytes = 32 << 20
 	// MaxDetailBytes bounds the diff that people see.
 	MaxDetailBytes = 64 << 10
 	// MaxSpillBytes is the most output of one command that is kept in a file.
@@ -36,5 +38,6 @@ const (
 	maxBlockBytes  = 4 << 20   // the longest line that is searched in one piece
 	diffInputBytes = 1 << 20   // the largest old or new content that a diff is made of
 	diffContext    = 3
-	suggestions    = 3 // names that a missing path may have meant
+	looseBytes     = 4 << 20 // the largest content that a loose match is looked for in
+	suggestions    = 3       // names that a missing path may have meant
 )

@@ -32,7 +32,7 @@ func Set(o Options) ([]tool.Tool, error) {
 	p := place{env: o.Env, files: files, scope: o.Guard}
 	constructors := map[string]func(place) tool.Tool{
 		permission.Read: newRead, permission.Ls: newLs, permission.Find: newFind, permission.Grep: newGrep,
-		permission.Write: newWrite, permission.Bash: newBash,
+		permission.Write: newWrite, permission.Edit: newEdit, permission.Bash: newBash,
 	}
 	tools := []tool.Tool{}
 	for _, name := range permission.Filter(o.Policy, o.Mode, o.Only) {
