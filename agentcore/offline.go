@@ -72,7 +72,10 @@ func CancelConversation(ctx context.Context, o CancelOptions) (ended int, err er
 
 // sessionsOf lists the session files of a conversation.
 func sessionsOf(o CancelOptions) ([]string, error) {
-	dir := filepath.Dir(sessionstore.DatabasePath(o.AgentStoreDir, o.Project, o.Conversation, "x"))
+	dir, err := sqlite.Resolve(filepath.Dir(sessionstore.DatabasePath(o.AgentStoreDir, o.Project, o.Conversation, "x")))
+	if err != nil {
+		return nil, offlineFault(o, err)
+	}
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, offlineFault(o, err)

@@ -23,16 +23,20 @@ func Remove(path string) (err error) {
 			err = fmt.Errorf("remove session %q: %w", path, err)
 		}
 	}()
-	if _, err := os.Stat(path); err != nil {
+	full, err := sqlite.Resolve(path)
+	if err != nil {
 		return err
 	}
-	lock, err := sqlite.LockOwner(path)
+	if _, err := os.Stat(full); err != nil {
+		return err
+	}
+	lock, err := sqlite.LockOwner(full)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	for _, suffix := range removed {
-		err := os.Remove(path + suffix)
+		err := os.Remove(full + suffix)
 		if errors.Is(err, fs.ErrNotExist) && suffix != "" {
 			continue
 		}
@@ -40,7 +44,7 @@ func Remove(path string) (err error) {
 			return err
 		}
 	}
-	return syncNames(filepath.Dir(path))
+	return syncNames(filepath.Dir(full))
 }
 
 // syncNames makes removed names stay removed over a power loss. Systems that cannot open a directory keep it in order

@@ -64,7 +64,7 @@ func backup(ctx context.Context, schema *Schema, source, destination string) (er
 
 // ownExisting takes the ownership of a database file that is there.
 func ownExisting(path string) (*Lock, error) {
-	full, err := resolve(path)
+	full, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,11 @@ func ownExisting(path string) (*Lock, error) {
 
 // ownMissing takes the ownership of a name that no database and no part of one has.
 func ownMissing(path string) (*Lock, error) {
-	full, err := resolve(path)
+	full, err := Resolve(path)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := Resolve(full + unfinishedSuffix); err != nil { // it is copied under that name, opened by SQLite too
 		return nil, err
 	}
 	if err := missing(full); err != nil { // before anything is made

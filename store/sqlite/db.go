@@ -102,7 +102,7 @@ func Open(path string, o Options) (_ *DB, err error) {
 			err = errors.Join(err, db.release())
 		}
 	}()
-	full, err := resolve(path)
+	full, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (db *DB) CopyTo(path string) error {
 	if db.conn == nil {
 		return ErrClosed
 	}
-	full, err := resolve(path)
+	full, err := Resolve(path)
 	if err != nil {
 		return err
 	}

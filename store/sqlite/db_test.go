@@ -193,25 +193,6 @@ func TestASecondOpenerIsToldWhoHasTheFile(t *testing.T) {
 	open(t, path, Options{Schema: testSchema(t), Lock: lock})
 }
 
-// Promise: P-303, P-308
-func TestLongWindowsPathsGetThePrefixFormOfTheSamePlace(t *testing.T) {
-	deep := strings.Repeat(`\0123456789`, 25)
-	for _, test := range []struct{ name, path, want string }{
-		{"a short path stays", `C:\data\x.db`, `C:\data\x.db`},
-		{"a long drive path", `C:` + deep + `\x.db`, `\\?\C:` + deep + `\x.db`},
-		{"slashes mean backslashes", `C:/a` + strings.ReplaceAll(deep, `\`, `/`), `\\?\C:\a` + deep},
-		{"a long network path", `\\host\share` + deep, `\\?\UNC\host\share` + deep},
-		{"a prefixed path stays", `\\?\D:` + deep, `\\?\D:` + deep},
-		{"a device path stays", `\\.\pipe` + deep, `\\.\pipe` + deep},
-		{"one below the limit stays", `C:\` + strings.Repeat("a", windowsPlainPath-4), `C:\` + strings.Repeat("a", windowsPlainPath-4)},
-		{"at the limit", `C:\` + strings.Repeat("a", windowsPlainPath-3), `\\?\C:\` + strings.Repeat("a", windowsPlainPath-3)},
-	} {
-		if got := windowsPath(test.path); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
 func TestAnyFileNameIsAPlainName(t *testing.T) {
 	for _, name := range []string{"a?mode=memory", "50%", "%41", "a#b", "a b", "名前", "file:x", "a&b=c", "'\"", `back\slash`, "-dash", "new\nline"} {
 		path := filepath.Join(t.TempDir(), name)

@@ -34,7 +34,7 @@ type Lock struct {
 // LockOwner takes the ownership of the database at path, which need not exist; its directory is created. It does not
 // wait. Errors: *ErrLocked, *ErrUnwritable, ErrPathTooLong. Source: P-300, P-301.
 func LockOwner(path string) (*Lock, error) {
-	path, err := resolve(path)
+	path, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,11 @@ func uri(path string, query string) string {
 	return b.String()
 }
 
-// resolve returns the absolute path that SQLite and the lock use for path. ErrPathTooLong when SQLite cannot open it.
-func resolve(path string) (string, error) {
+// Resolve returns the form in which the path of a database goes to the operating system and to SQLite: absolute, and of any
+// length where the system has a special form for that. What this package is given goes through it first; it is exported for
+// a package that touches the files of a database beside it. It touches none. ErrPathTooLong when SQLite cannot open the
+// path.
+func Resolve(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("database path %q: empty or with a zero byte", path)
 	}
@@ -35,7 +38,12 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("database path %q: %w", path, err)
 	}
-	if runtime.GOOS == "windows" {
+	return systemPath(runtime.GOOS, abs)
+}
+
+// systemPath is the last step of Resolve on an operating system.
+func systemPath(goos, abs string) (string, error) {
+	if goos == "windows" {
 		return windowsPath(abs), nil
 	}
 	if len(abs) > unixMostPath {
@@ -46,10 +54,15 @@ func resolve(path string) (string, error) {
 
 // windowsPath returns the form of an absolute Windows path that has no length limit: \\?\C:\dir\file, or
 // \\?\UNC\server\share\file for a network share. Short paths and paths already in a prefixed form stay as they are. The
-// place it names is the same. Source: P-303, P-308.
+// place it names is the same. Source: P-303 to P-308.
 func windowsPath(path string) string {
-	if len(path) < windowsPlainPath || strings.HasPrefix(path, `\\?\`) || strings.HasPrefix(path, `\\.\`) {
+	if len(path) < windowsPlainPath {
 		return path
+	}
+	for _, prefixed := range []string{`\\?\`, `\\.\`, `\??\`} {
+		if strings.HasPrefix(path, prefixed) {
+			return path
+		}
 	}
 	path = strings.ReplaceAll(path, "/", `\`)
 	if share, found := strings.CutPrefix(path, `\\`); found {

@@ -17,7 +17,7 @@ type Reader struct {
 // OpenReader connects to an existing database. Errors: fs.ErrNotExist, ErrNotDatabase, *ErrUnwritable (a reader of a file
 // with a write-ahead log needs its index beside it).
 func OpenReader(path string) (*Reader, error) {
-	full, err := resolve(path)
+	full, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
