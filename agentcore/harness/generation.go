@@ -447,7 +447,11 @@ func (h *Harness) faultGeneration(tx *session.Tx, t session.Task, o session.Outc
 		return err
 	}
 	tx.Sync()
-	h.settleAll(tx, open, session.SubmissionUnanswered, 0, reasonFaulted, detail)
+	reason := reasonFaulted
+	if o.Reason == task.ReasonStorage {
+		reason = reasonStorage
+	}
+	h.settleAll(tx, open, session.SubmissionUnanswered, 0, reason, detail)
 	held()
 	return nil
 }

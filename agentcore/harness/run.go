@@ -99,6 +99,8 @@ func unanswered(e TurnEnd) error {
 		return fault.New(fault.ModelError, "%s", e.Detail)
 	case string(fault.EmptyAnswer):
 		return fault.New(fault.EmptyAnswer, "%s", e.Detail)
+	case reasonStorage:
+		return fault.New(fault.Storage, "%s", e.Detail)
 	case reasonSetup:
 		return fault.New(fault.InputValidation, "%s", e.Detail)
 	case reasonReset:

@@ -130,6 +130,7 @@ const (
 	reasonModel   = "model_error"
 	reasonAborted = "aborted"
 	reasonFaulted = "faulted"
+	reasonStorage = "storage" // the store refused what the turn had to write
 	reasonSetup   = "no_model"
 	reasonReset   = "reset"
 )

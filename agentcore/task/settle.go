@@ -10,6 +10,9 @@ import (
 
 // The commits of the scheduler itself. Each decides again on the line: the mirror may lag behind it.
 
+// ReasonStorage is the reason of a faulted outcome when the store refused, without effect, what the phase had to write.
+const ReasonStorage = "storage"
+
 // fault settles a task whose phase broke the rules. It did not when the task was settled, marked, or moved by somebody
 // else meanwhile.
 func (s *Scheduler) fault(m ended) (concluded bool) {
@@ -23,7 +26,11 @@ func (s *Scheduler) fault(m ended) (concluded bool) {
 			return nil
 		}
 		concluded = true
-		return s.conclude(tx, t, session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}, inv.def)
+		o := session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}
+		if errors.Is(m.err, session.ErrNoEffect) {
+			o.Reason = ReasonStorage
+		}
+		return s.conclude(tx, t, o, inv.def)
 	})
 	return concluded
 }
