@@ -27,6 +27,7 @@ type Agent struct {
 	opts     Options
 	provider llm.Provider
 	h        *harness.Harness
+	id       string // of the session
 
 	mu     sync.Mutex        // guards the rest
 	places map[string]*place // tools by where they act
@@ -34,7 +35,8 @@ type Agent struct {
 }
 
 // New opens the session and takes ownership of it. Unfinished turns rest until Run names them again. Errors: kinds
-// input_validation, unsupported, session_busy (another owner, named), storage.
+// input_validation, unsupported, session_busy (another owner, named), conflict (the session has another SessionID),
+// storage; what Options.Storage says, as it says it.
 func New(ctx context.Context, opts Options) (*Agent, error) {
 	provider, err := opts.provider()
 	if err == nil {
@@ -54,11 +56,15 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 		}
 		return nil, err
 	}
+	if a.id, err = identify(ctx, a.h.Session(), opts.SessionID); err != nil {
+		return nil, errors.Join(err, a.h.Close())
+	}
 	return a, nil
 }
 
-// SessionID is the identity of the session's store.
-func (a *Agent) SessionID() string { return a.h.StoreID() }
+// SessionID is the session's name: Options.SessionID when that was given as it was made, else the identity of its store. It
+// never changes.
+func (a *Agent) SessionID() string { return a.id }
 
 // Close suspends what is running and releases the session. Unfinished work is found again when the store is reopened. What
 // the file still has to wait for goes on behind it, see Drain; who opens the session waits for that.
@@ -146,7 +152,7 @@ func (a *Agent) follow(ctx context.Context, t turn, yield func(Event, error) boo
 	}
 	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Conversation: t.conversation, Prompt: t.prompt, Images: t.images, Settings: t.settings, Mode: t.sent}, h) {
 		if err != nil {
-			yield(nil, err)
+			yield(nil, recordFault(ctx, err))
 			return TurnEnd{}, false
 		}
 		switch e := e.(type) {

@@ -29,6 +29,8 @@ type Options struct {
 	// DatabasePath is the SQLite file of one session, made when it is missing. "" keeps the session in memory: without
 	// recovery after the process ends. Only one owner at a time may have it open.
 	DatabasePath string
+	Storage      StorageFactory   // a place of the host's own instead; both is an error
+	SessionID    string           // the session's name, for good; "" = the one it has, or the identity of its store
 	Sync         session.SyncMode // which commits wait for the disk; zero = those that something outside relies on
 
 	Workdir            string // tools resolve relative paths against it; "" = the current directory

@@ -71,7 +71,7 @@ func (a *Agent) decidePlan(ctx context.Context, host Host, p PlanRequest) (PlanD
 		return err
 	})
 	if err != nil || doc.Decided {
-		return PlanDecision{doc.Approved, doc.Instructions}, err
+		return PlanDecision{doc.Approved, doc.Instructions}, recordFault(ctx, err)
 	}
 	d, err := host.ApprovePlan(ctx, p)
 	if err != nil {
@@ -84,5 +84,5 @@ func (a *Agent) decidePlan(ctx context.Context, host Host, p PlanRequest) (PlanD
 	if err == nil {
 		pointDecided.Hit()
 	}
-	return d, err
+	return d, recordFault(ctx, err)
 }
