@@ -35,6 +35,12 @@ type (
 	Effort        = llm.Effort
 )
 
+// A place for sessions that is neither a file nor memory, and what a model sees of a session.
+type (
+	AgentStorageFactory = agentcore.StorageFactory
+	Message             = llm.Message
+)
+
 // ErrSuspend is the cause with which the end of a turn's context lets the turn rest instead of stopping it.
 var ErrSuspend = agentcore.ErrSuspend
 

@@ -25,10 +25,13 @@ func call(name, args string) scripted.Response {
 	return scripted.Response{scripted.Call{Name: name, Args: args}}
 }
 
-// open returns an agent over a session file in the test's directory, and its model.
+// open returns an agent of the model that lives as long as the test.
 func open(t *testing.T, o agentcore.Options, model *scripted.Model) *agentcore.Agent {
 	t.Helper()
-	o.LLM, o.Model = model.Provider(), "m"
+	o.Model = "m"
+	if o.LLM == nil {
+		o.LLM = model.Provider()
+	}
 	if o.Workdir == "" {
 		o.Workdir = t.TempDir()
 	}

@@ -91,6 +91,9 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 			return noTarget(c, err)
 		}
 		busy := h.busy(tx, c)
+		if live := len(tx.LiveTasks()); q.input.Mode == control.Reject && q.input.Reset != nil && live+len(queue) > 0 {
+			return fault.New(fault.Conflict, "the context cannot be emptied now: %d tasks are unfinished and %d inputs wait", live, len(queue))
+		}
 		if busy && q.input.Mode == control.Reject {
 			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", requestID)
 		}

@@ -165,6 +165,7 @@ const (
 	kindSystem       = "workflow.system"
 	kindContinuation = "workflow.continuation"
 	kindReset        = "workflow.reset"
+	kindRestore      = "workflow.restore" // a context that was made elsewhere begins: its messages follow, of the kinds above
 )
 
 // item is a transcript entry with its content decoded, once.

@@ -145,3 +145,81 @@ func TestAnEntryWithEditsIsReadFromItsRecord(t *testing.T) {
 		t.Error("an edit that is no message was read")
 	}
 }
+
+// restored derives what a restored transcript shows.
+func restored(t *testing.T, messages []llm.Message) []llm.Message {
+	t.Helper()
+	next := session.EntryID(40)
+	entries, err := restoredEntries(messages, func() session.EntryID { next++; return next })
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := []item{user(1, "an earlier one")}
+	for _, e := range entries {
+		it, err := decodeItem(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, it)
+	}
+	if !untouched(items) {
+		t.Error("what was restored counts as said here")
+	}
+	return derive(items, next).messages
+}
+
+func TestWhatIsRestoredIsShownAgain(t *testing.T) {
+	at := func(call, text string) llm.Message {
+		m := llm.TextMessage(llm.RoleToolResult, text)
+		m.CallID = call
+		return m
+	}
+	calls := func(stop llm.StopReason, ids ...string) llm.Message {
+		m := llm.Message{Role: llm.RoleAssistant, Stop: stop, Blocks: []llm.Block{words("so")}}
+		for _, id := range ids {
+			m.Blocks = append(m.Blocks, called(id, "ls"))
+		}
+		return m
+	}
+	hi, so := llm.TextMessage(llm.RoleUser, "hi"), llm.TextMessage(llm.RoleAssistant, "so")
+	for _, c := range []struct {
+		name string
+		give []llm.Message
+		want []string
+	}{
+		{"nothing", nil, nil},
+		{"text", []llm.Message{hi, so}, []string{"user hi", "assistant so"}},
+		{"results find their calls in whatever order", []llm.Message{calls(llm.StopToolUse, "a", "b"), at("b", "2"), at("a", "1")},
+			[]string{"assistant socall a ls call b ls ", "toolResult 1 for a", "toolResult 2 for b"}},
+		{"one id in two answers", []llm.Message{calls(llm.StopToolUse, "a"), at("a", "1"), hi, calls(llm.StopToolUse, "a"), at("a", "2")},
+			[]string{"assistant socall a ls ", "toolResult 1 for a", "user hi", "assistant socall a ls ", "toolResult 2 for a"}},
+		{"a call without a result, its id used again", []llm.Message{calls(llm.StopToolUse, "a"), calls(llm.StopToolUse, "a"), at("a", "2")},
+			[]string{"assistant socall a ls ", "toolResult " + missingResult + " for a", "assistant socall a ls ", "toolResult 2 for a"}},
+		{"a result of no call, a second one, and one before its call", []llm.Message{at("x", "?"), at("a", "early"), calls(llm.StopToolUse, "a"), at("a", "1"), at("a", "again")},
+			[]string{"assistant socall a ls ", "toolResult 1 for a"}},
+		{"an interrupted answer loses its calls", []llm.Message{calls(llm.StopInterrupted, "a"), at("a", "1"), hi}, []string{"assistant so", "user hi"}},
+		{"an id that looks like one of ours", []llm.Message{at("43.0", "?"), calls(llm.StopToolUse, "43.1"), at("43.1", "1")},
+			[]string{"assistant socall 43.1 ls ", "toolResult 1 for 43.1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := restored(t, c.give)
+			if d := cmp.Diff(c.want, story(modelContext{messages: got})); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(got, restored(t, got)); d != "" {
+				t.Errorf("restored once more: %s", d)
+			}
+		})
+	}
+	if _, err := restoredEntries([]llm.Message{{Role: "system"}}, func() session.EntryID { return 1 }); err == nil {
+		t.Error("a message of no role was restored")
+	}
+}
+
+func TestAnythingButRestoredMessagesIsAHistory(t *testing.T) {
+	for _, it := range []item{{kind: kindSystem}, {kind: kindContinuation}, {kind: "workflow.compaction"}, {kind: "app.note"}} {
+		if untouched([]item{{kind: kindRestore}, it}) {
+			t.Errorf("%s is no history", it.kind)
+		}
+	}
+}
