@@ -1,6 +1,10 @@
 package session
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // The identifiers of a store come from one counter, grow in commit order and are never reused. Zero means none.
 type (
@@ -171,4 +175,54 @@ type Document struct {
 	Retired    Seq             `json:"retired,omitempty"` // visible in [Created, Retired)
 	Value      json.RawMessage `json:"value"`
 	Deltas     int             `json:"deltas"` // revisions behind the newest base
+}
+
+// The clones below share no memory with their original. Absent and empty become the same: nil.
+
+func cloneRaw(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	return bytes.Clone(raw)
+}
+
+func (c Conversation) clone() Conversation {
+	if c.Parent != nil {
+		parent := *c.Parent
+		c.Parent = &parent
+	}
+	return c
+}
+
+func (e Entry) clone() Entry {
+	e.Model, e.Data = cloneRaw(e.Model), cloneRaw(e.Data)
+	if len(e.Edits) == 0 {
+		e.Edits = nil
+		return e
+	}
+	e.Edits = slices.Clone(e.Edits)
+	for i := range e.Edits {
+		e.Edits[i].Model = cloneRaw(e.Edits[i].Model)
+	}
+	return e
+}
+
+func (t Task) clone() Task {
+	t.Checkpoint, t.Input, t.Memos = cloneRaw(t.Checkpoint), cloneRaw(t.Input), cloneRaw(t.Memos)
+	if len(t.On) == 0 {
+		t.On = nil
+	} else {
+		t.On = slices.Clone(t.On)
+	}
+	if t.Outcome != nil {
+		outcome := *t.Outcome
+		outcome.Result = cloneRaw(outcome.Result)
+		t.Outcome = &outcome
+	}
+	return t
+}
+
+func (s Submission) clone() Submission {
+	s.Payload = cloneRaw(s.Payload)
+	return s
 }
