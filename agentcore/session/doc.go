@@ -13,5 +13,9 @@
 // follows the commits of one conversation (Session.WatchConversation); one that falls behind gets a snapshot, and no commit
 // waits for it.
 //
+// Tasks own tasks and conversations. What is at work below a task, through its conversations too, works for it (WorksFor)
+// and holds it up: it is not over before (ErrOwnsWork). A conversation has a keeper, the nearest live task above it
+// (Tx.Keeper). Background tasks work for nobody, and a fork belongs to nobody.
+//
 // One Session has one owner. Every batch carries the owner's epoch; a store whose epoch moved on refuses it whole.
 package session

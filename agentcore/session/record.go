@@ -25,7 +25,7 @@ const Root ConversationID = 1
 type Conversation struct {
 	ID     ConversationID `json:"id"`
 	Parent *Fork          `json:"parent,omitempty"` // transcript inheritance
-	Owner  TaskID         `json:"owner,omitempty"`  // cancellation: the task it belongs to, 0 = none
+	Owner  TaskID         `json:"owner,omitempty"`  // cancellation: the task it belongs to, 0 = none; stays when that is over
 }
 
 // Fork says where a conversation branched off.
@@ -70,7 +70,7 @@ type Task struct {
 	Conversation ConversationID  `json:"conversation"`
 	Kind         string          `json:"kind"`
 	Version      int             `json:"version"`
-	Owner        TaskID          `json:"owner,omitempty"`
+	Owner        TaskID          `json:"owner,omitempty"` // a task of the same conversation, 0 = at its top
 	Background   bool            `json:"background,omitempty"`
 	Status       TaskStatus      `json:"status"`
 	Phase        string          `json:"phase,omitempty"`

@@ -17,8 +17,9 @@ var (
 // Remove takes a conversation out of the store, with its entries, documents, submissions and tasks; what the same draft
 // writes there goes too. Its space is used again. It may be called after writes; a conversation that is not committed is
 // ErrNotFound. The commit fails with ErrInUse when it would leave a live task of the conversation, a task elsewhere that
-// waits for one of its tasks, or a fork of it, also one at an inherited entry: remove forks first, or in the same commit.
-// What a removed task owned elsewhere stays. Feeds end with ErrRemoved. Source: durable kernel 13(2), P-137.
+// waits for one of its tasks, a fork of it, also one at an inherited entry, or a conversation that one of its tasks owns and
+// whose keeper is live: remove those first, or in the same commit. What a removed task owned elsewhere stays otherwise.
+// Feeds end with ErrRemoved. Source: durable kernel 13(2), P-137.
 func (tx *Tx) Remove(c ConversationID) error {
 	tx.use()
 	if c == Root {
@@ -48,7 +49,36 @@ func (tx *Tx) checkRemovals() error {
 	if err != nil {
 		return fmt.Errorf("remove conversations: %w", err)
 	}
-	return forkOf(gone, stored, tx.batch.Conversations)
+	if err := forkOf(gone, stored, tx.batch.Conversations); err != nil {
+		return err
+	}
+	return tx.checkChains(gone, stored)
+}
+
+// checkChains proves that no conversation that stays loses its keeper: it would escape the keeper's end.
+func (tx *Tx) checkChains(gone []ConversationID, stored []Conversation) error {
+	for _, c := range stored {
+		keeper := tx.keeper(c.ID)
+		if keeper == 0 || keeper == c.Owner || slices.Contains(gone, c.ID) {
+			continue
+		}
+		owner, err := tx.taskAfter(c.Owner)
+		if err != nil {
+			return fmt.Errorf("remove conversations: %w", err)
+		}
+		if slices.Contains(gone, owner.Conversation) {
+			return fmt.Errorf("remove conversation %d: %w: over it %d belongs to task %d", owner.Conversation, ErrInUse, c.ID, keeper)
+		}
+	}
+	return nil
+}
+
+// taskAfter returns a task as the commit would leave it, terminal ones included.
+func (tx *Tx) taskAfter(id TaskID) (Task, error) {
+	if t, known := tx.candidate(id); known {
+		return t, nil
+	}
+	return tx.s.storage.Task(id)
 }
 
 // forkOf reports a conversation that stays and refers to one that goes.
@@ -78,14 +108,12 @@ func (tx *Tx) checkRemovedTasks(gone []ConversationID) error {
 			return fmt.Errorf("remove conversation %d: %w: task %d is live", t.Conversation, ErrInUse, t.ID)
 		}
 		for _, id := range t.On {
-			awaited, live := tx.candidate(id)
-			if !live {
-				var err error
-				if awaited, err = tx.s.storage.Task(id); errors.Is(err, ErrNotFound) {
-					continue
-				} else if err != nil {
-					return fmt.Errorf("remove conversations: %w", err)
-				}
+			awaited, err := tx.taskAfter(id)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("remove conversations: %w", err)
 			}
 			if slices.Contains(gone, awaited.Conversation) {
 				return fmt.Errorf("remove conversation %d: %w: task %d waits for its task %d", awaited.Conversation, ErrInUse, t.ID, id)

@@ -20,7 +20,9 @@ type Session struct {
 	storage Storage
 	state   State
 	live    map[TaskID]Task // every task that is not terminal
-	owned   map[TaskID]int  // live ordinary tasks by owner; no zeros
+	owned   map[TaskID]int  // live ordinary tasks by the owner they work for; no zeros
+	keeper  map[ConversationID]TaskID
+	keeps   map[TaskID][]ConversationID // keeper, the other way round
 	docs    map[Address]document
 	// taskDocs are the documents of live tasks, by address; a task in unread may have more, from before this owner.
 	taskDocs map[TaskID]map[Address]DocumentID
@@ -51,6 +53,7 @@ type Commit struct {
 	Seq       Seq
 	Batch     *Batch
 	Published []any
+	Keepers   map[ConversationID]TaskID // conversations that have another keeper now, 0 = none; as Tx.Keeper says it
 }
 
 // Open takes ownership of storage and loads the live tasks. The session closes storage, also when Open fails.
@@ -61,14 +64,14 @@ func Open(ctx context.Context, storage Storage) (*Session, error) {
 	}
 	state.NextID = max(state.NextID, firstID)
 	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state,
-		live: map[TaskID]Task{}, owned: map[TaskID]int{}, docs: map[Address]document{}, taskDocs: map[TaskID]map[Address]DocumentID{}, unread: map[TaskID]bool{}}
+		live: map[TaskID]Task{}, owned: map[TaskID]int{}, keeper: map[ConversationID]TaskID{}, keeps: map[TaskID][]ConversationID{},
+		docs: map[Address]document{}, taskDocs: map[TaskID]map[Address]DocumentID{}, unread: map[TaskID]bool{}}
 	tasks, err := storage.Tasks(TaskQuery{Live: true})
+	if err == nil {
+		err = s.load(tasks)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load live tasks: %w", err), storage.Close())
-	}
-	s.adoptTasks(tasks)
-	for _, t := range tasks {
-		s.unread[t.ID] = true
 	}
 	return s, nil
 }
@@ -180,11 +183,12 @@ func (s *Session) leave() { <-s.line }
 
 func (s *Session) adopt(tx *Tx) {
 	s.state.Seq, s.state.NextID = tx.batch.Seq, tx.batch.NextID
-	s.adoptTasks(tx.batch.Tasks)
+	moves := tx.moves()
+	s.adoptTasks(tx.batch.Tasks, moves)
 	s.adoptTaskDocuments(&tx.batch)
 	tx.keep()
 	s.publish(&tx.batch)
-	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published}
+	c := Commit{Seq: tx.batch.Seq, Batch: &tx.batch, Published: tx.published, Keepers: moves}
 	for _, f := range s.watch {
 		f(c)
 	}

@@ -70,6 +70,9 @@ func (b *Batch) Check() error {
 		if err := b.checkID("conversation", int64(c.ID)); err != nil {
 			return err
 		}
+		if c.Owner != 0 && int64(c.Owner) >= int64(c.ID) {
+			return fmt.Errorf("conversation %d: its owner %d was not there before it", c.ID, c.Owner)
+		}
 	}
 	for _, e := range b.Entries {
 		if err := b.checkID("entry", int64(e.ID)); err != nil {

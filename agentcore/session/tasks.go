@@ -18,6 +18,10 @@ var (
 	ErrTerminal = errors.New("session: a task that is not live cannot change")
 	// ErrOwnerDown reports a new task or conversation under an owner that is unknown, over, completing or being cancelled.
 	ErrOwnerDown = errors.New("session: the owner takes no new work")
+	// ErrElsewhere reports a new task in another conversation than its owner's.
+	ErrElsewhere = errors.New("session: an owned task lives in its owner's conversation")
+	// ErrOwnsWork reports a task that would be over ahead of live ordinary work that it owns. Hold its outcome: TaskCompleting.
+	ErrOwnsWork = errors.New("session: a task is not over before the work it owns")
 	// ErrTaskInput reports an input that is too large or no strict JSON.
 	ErrTaskInput = errors.New("session: the task's input is refused")
 	// ErrWaitCycle reports a task that would wait for itself, over other tasks or over its owners.
@@ -52,7 +56,8 @@ type checked struct{}
 // UnmarshalJSON does nothing.
 func (*checked) UnmarshalJSON([]byte) error { return nil }
 
-// CreateTask adds a task and returns its id. Its owner must be live after the commit, neither completing nor marked.
+// CreateTask adds a task and returns its id. Its owner must be live after the commit, neither completing nor marked, and in
+// the same conversation. A task without one may be new in any conversation, whatever becomes of the conversation's keeper.
 func (tx *Tx) CreateTask(t Task) TaskID {
 	t.ID = TaskID(tx.mint())
 	tx.batch.Tasks = append(tx.batch.Tasks, tx.draftTask(t))
@@ -108,30 +113,6 @@ func (tx *Tx) LiveTasks() []Task {
 	return list
 }
 
-// OwnsLive reports whether owner has live ordinary work: tasks of its own that are not in the background. This draft's
-// changes count. It may be called after writes.
-func (tx *Tx) OwnsLive(owner TaskID) bool {
-	tx.use()
-	n := tx.s.owned[owner]
-	for _, t := range tx.batch.Tasks {
-		if old, live := tx.s.live[t.ID]; live && worksFor(old) == owner {
-			n--
-		}
-		if worksFor(t) == owner {
-			n++
-		}
-	}
-	return n > 0
-}
-
-// worksFor returns the owner that t holds up while it is live, or 0.
-func worksFor(t Task) TaskID {
-	if t.Background || t.Status == TaskTerminal {
-		return 0
-	}
-	return t.Owner
-}
-
 // Task returns a task, terminal ones included.
 func (tx *Tx) Task(id TaskID) (Task, error) {
 	tx.use()
@@ -152,67 +133,52 @@ func (tx *Tx) Tasks(q TaskQuery) ([]Task, error) {
 	return tx.s.storage.Tasks(q)
 }
 
-// adoptTasks takes committed records over.
-func (s *Session) adoptTasks(tasks []Task) {
+// load takes over what was live at open, in id order.
+func (s *Session) load(tasks []Task) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	for _, t := range tasks {
+		s.live[t.ID] = t
+		s.unread[t.ID] = true
+	}
+	if err := s.loadKeepers(tasks[0].ID); err != nil {
+		return fmt.Errorf("load owners: %w", err)
+	}
+	for _, t := range tasks {
+		s.count(t, 1)
+	}
+	return nil
+}
+
+// adoptTasks takes committed records over, with the conversations that have another keeper now.
+func (s *Session) adoptTasks(tasks []Task, moves map[ConversationID]TaskID) {
 	for _, t := range tasks {
 		if old, live := s.live[t.ID]; live {
 			s.count(old, -1)
 		}
 		if t.Status == TaskTerminal {
 			delete(s.live, t.ID)
-			continue
+		} else {
+			s.live[t.ID] = t
 		}
-		s.live[t.ID] = t
+	}
+	for c, keeper := range moves {
+		s.setKeeper(c, keeper)
+	}
+	for _, t := range tasks {
 		s.count(t, 1)
 	}
 }
 
 func (s *Session) count(t Task, by int) {
-	owner := worksFor(t)
+	owner := WorksFor(t, s.keeperOf)
 	if owner == 0 {
 		return
 	}
 	if s.owned[owner] += by; s.owned[owner] == 0 {
 		delete(s.owned, owner)
 	}
-}
-
-// checkTasks proves the rules about owners and waits on the state that the commit would leave.
-// Source: durable kernel 1.2, 2.3.
-func (tx *Tx) checkTasks() error {
-	for _, c := range tx.batch.Conversations {
-		if c.Owner != 0 && !tx.takesWork(c.Owner) {
-			return fmt.Errorf("conversation %d of owner %d: %w", c.ID, c.Owner, ErrOwnerDown)
-		}
-	}
-	var fine TaskID // the owner checked last
-	var after *taskGraph
-	for i := range tx.batch.Tasks {
-		t := &tx.batch.Tasks[i]
-		_, known := tx.s.live[t.ID]
-		if !known && t.Owner != 0 && t.Owner != fine {
-			if !tx.takesWork(t.Owner) {
-				return fmt.Errorf("task %d of owner %d: %w", t.ID, t.Owner, ErrOwnerDown)
-			}
-			fine = t.Owner
-		}
-		if len(t.On) == 0 {
-			continue
-		}
-		if after == nil {
-			after = newTaskGraph(tx)
-		}
-		if after.leads(t.On, t.ID) {
-			return fmt.Errorf("task %d on %v: %w", t.ID, t.On, ErrWaitCycle)
-		}
-	}
-	return nil
-}
-
-// takesWork reports whether a task may own something new after the commit.
-func (tx *Tx) takesWork(owner TaskID) bool {
-	o, ok := tx.candidate(owner)
-	return ok && !o.Abort && o.Status != TaskCompleting && o.Status != TaskTerminal
 }
 
 // candidate returns a task as the commit would leave it.
@@ -224,66 +190,6 @@ func (tx *Tx) candidate(id TaskID) (Task, bool) {
 	}
 	t, ok := tx.s.live[id]
 	return t, ok
-}
-
-// taskGraph is what the live tasks wait for after a draft: those named by On, and the ordinary tasks they own.
-type taskGraph struct {
-	s       *Session
-	drafted map[TaskID]*Task
-	owned   map[TaskID][]TaskID // of drafted tasks
-	all     map[TaskID][]TaskID // of committed tasks; built when first needed
-}
-
-func newTaskGraph(tx *Tx) *taskGraph {
-	g := &taskGraph{s: tx.s, drafted: map[TaskID]*Task{}, owned: map[TaskID][]TaskID{}}
-	for i := range tx.batch.Tasks {
-		t := &tx.batch.Tasks[i]
-		g.drafted[t.ID] = t
-		if owner := worksFor(*t); owner != 0 {
-			g.owned[owner] = append(g.owned[owner], t.ID)
-		}
-	}
-	return g
-}
-
-// leads reports whether a way goes from one of the tasks to the task named to.
-func (g *taskGraph) leads(from []TaskID, to TaskID) bool {
-	seen := map[TaskID]bool{}
-	todo := slices.Clone(from)
-	for len(todo) > 0 {
-		id := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if id == to {
-			return true
-		}
-		if !seen[id] {
-			seen[id] = true
-			todo = g.next(id, todo)
-		}
-	}
-	return false
-}
-
-// next appends what a task waits for to list.
-func (g *taskGraph) next(id TaskID, list []TaskID) []TaskID {
-	if t := g.drafted[id]; t != nil {
-		list = append(list, t.On...)
-	} else {
-		list = append(list, g.s.live[id].On...)
-	}
-	list = append(list, g.owned[id]...)
-	if g.s.owned[id] == 0 {
-		return list
-	}
-	if g.all == nil {
-		g.all = map[TaskID][]TaskID{}
-		for _, t := range g.s.live {
-			if owner := worksFor(t); owner != 0 && g.drafted[t.ID] == nil {
-				g.all[owner] = append(g.all[owner], t.ID)
-			}
-		}
-	}
-	return append(list, g.all[id]...)
 }
 
 // retireTaskDocuments ends the documents of every task that this draft makes terminal, and refuses a new document of a task

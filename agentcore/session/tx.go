@@ -57,8 +57,9 @@ func (tx *Tx) StoreID() string { return tx.s.state.StoreID }
 // ReserveEntry mints an entry id to be used by a later Append in this or another commit. An unused id leaves a gap.
 func (tx *Tx) ReserveEntry() EntryID { return EntryID(tx.mint()) }
 
-// CreateConversation adds a conversation. An owner must take new work after the commit (ErrOwnerDown). Fork is the way to
-// branch off at an entry: a parent given here is not checked.
+// CreateConversation adds a conversation. An owner must take new work after the commit (ErrOwnerDown); the work in the
+// conversation is then its own, also while it completes. Fork is the way to branch off at an entry: a parent given here is
+// not checked.
 func (tx *Tx) CreateConversation(parent *Fork, owner TaskID) ConversationID {
 	c := Conversation{ID: ConversationID(tx.mint()), Parent: parent, Owner: owner}
 	tx.batch.Conversations = append(tx.batch.Conversations, c)
@@ -223,7 +224,7 @@ func (tx *Tx) run(fn func(*Tx) error) (err error) {
 		err = tx.retireTaskDocuments()
 	}
 	if err == nil {
-		err = errors.Join(tx.checkTasks(), tx.checkSubmissions(), tx.checkForks(), tx.checkRemovals())
+		err = errors.Join(tx.checkOwners(), tx.checkWaits(), tx.checkSubmissions(), tx.checkForks(), tx.checkRemovals())
 	}
 	whole = err == nil
 	return err

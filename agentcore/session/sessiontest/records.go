@@ -269,6 +269,9 @@ func refusedBatches(s *subject) {
 	orphan.Conversations = append(slices.Clone(rest.Conversations),
 		session.Conversation{ID: session.ConversationID(s.id()), Parent: &session.Fork{Conversation: 98, At: note}})
 	s.refused("a fork of nothing", orphan)
+	early := entries()
+	early.Conversations = append(slices.Clone(rest.Conversations), session.Conversation{ID: session.ConversationID(s.id()), Owner: session.TaskID(s.id())})
+	s.refused("a conversation older than its owner", early)
 	last := entries()
 	last.Documents = []session.DocumentWrite{{ID: session.DocumentID(s.id()), Delta: []byte(`[]`)}}
 	s.refused("a batch whose last record is wrong", last)
