@@ -71,6 +71,33 @@ func (f *family) end(list ...session.TaskID) {
 	commit(f.t, f.s, func(tx *session.Tx) error { over(tx, list...); return nil })
 }
 
+func TestWorksFor(t *testing.T) {
+	keeper := func(c session.ConversationID) session.TaskID {
+		return map[session.ConversationID]session.TaskID{7: 3}[c]
+	}
+	cases := []struct {
+		name string
+		task session.Task
+		want session.TaskID
+	}{
+		{"a child works for its owner", work(session.Root, ownedBy(2)), 2},
+		{"a child in a kept conversation does too", work(7, ownedBy(5)), 5},
+		{"a task at the top of a conversation works for its keeper", work(7), 3},
+		{"a task in a conversation without one works for nobody", work(session.Root), 0},
+		{"a background child works for nobody", work(session.Root, ownedBy(2), background), 0},
+		{"nor does a background task at the top", work(7, background), 0},
+		{"nor one that is over", work(7, func(t *session.Task) { t.Status = session.TaskTerminal }), 0},
+		{"one that completes does", work(7, func(t *session.Task) { t.Status = session.TaskCompleting }), 3},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := session.WorksFor(c.task, keeper); got != c.want {
+				t.Errorf("it works for %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAConversationBelongsToTheNearestLiveTaskAboveIt(t *testing.T) {
 	cases := []struct {
 		name string

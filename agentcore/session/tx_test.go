@@ -287,6 +287,10 @@ func TestTasksCommitOnlyWhatTheRulesAllow(t *testing.T) {
 		{"a task does not wait for its owner", func(tx *session.Tx, live, _ session.TaskID) {
 			tx.CreateTask(with(func(t *session.Task) { t.Owner, t.Status, t.On = live, session.TaskWaiting, []session.TaskID{live} }))
 		}, session.ErrWaitCycle},
+		{"nor for its owner's owner", func(tx *session.Tx, live, _ session.TaskID) {
+			child := tx.CreateTask(with(func(t *session.Task) { t.Owner = live }))
+			tx.CreateTask(with(func(t *session.Task) { t.Owner, t.Status, t.On = child, session.TaskWaiting, []session.TaskID{live} }))
+		}, session.ErrWaitCycle},
 		{"a background task may wait for its owner", func(tx *session.Tx, live, _ session.TaskID) {
 			tx.CreateTask(with(func(t *session.Task) {
 				t.Owner, t.Background, t.Status, t.On = live, true, session.TaskWaiting, []session.TaskID{live}
