@@ -6,28 +6,13 @@ import (
 	"github.com/workflowd/workflowd/agentcore/session"
 )
 
-// Cancel marks a task; its owned work goes down first, then its abort phase runs. It returns after the mark is
-// committed, synced. A terminal task stays as it is. Background tasks below it go on.
+// Cancel marks a task; its owned work goes down first, through the conversations it owns, then its abort phase runs. It
+// returns after the mark is committed, synced. A terminal task stays as it is. Background tasks below it go on, with all
+// that is below them.
 func (s *Scheduler) Cancel(ctx context.Context, id session.TaskID, reason string) error {
 	_, err := s.sess.Commit(ctx, func(tx *session.Tx) error {
 		if t, live := tx.LiveTask(id); live {
 			cancel(tx, t, reason)
-		}
-		return nil
-	})
-	return err
-}
-
-// CancelTree is Cancel for a task and everything below it, background tasks included, in one commit. What is created
-// below a background task afterwards is its own affair.
-func (s *Scheduler) CancelTree(ctx context.Context, id session.TaskID, reason string) error {
-	_, err := s.sess.Commit(ctx, func(tx *session.Tx) error {
-		below := map[session.TaskID]bool{id: true}
-		for _, t := range tx.LiveTasks() { // an owner has a smaller number than what it owns
-			if below[t.ID] || below[t.Owner] {
-				below[t.ID] = true
-				cancel(tx, t, reason)
-			}
 		}
 		return nil
 	})

@@ -8,6 +8,9 @@
 //	                    └─────Settle────▶ terminal          (with live owned work: completing ──drained──▶ terminal)
 //	cancel mark: running phase stopped and joined, owned work drained bottom-up, then the abort phase, then terminal
 //
+// Owned work is what session.WorksFor says: children and, through owned conversations, the tasks at their tops, at any depth,
+// but nothing in or behind the background.
+//
 // A phase that sleeps or parks returns and is started again; neither holds a goroutine. A task whose definition is missing or
 // does not fit is blocked until another one is installed: see Standing.
 //

@@ -11,8 +11,9 @@ import (
 // What the scheduler commits between phases: marks, migrations and counts. Like its outcomes, each is decided again on
 // the line.
 
-// mark marks, in one commit, the tasks whose owner is going down or died, and the losers of decided waits.
-func (s *Scheduler) mark(ids, waiters []session.TaskID) {
+// mark marks, in one commit, the tasks whose owner is going down or died, and the losers of decided waits. The layer above
+// decides about what is queued in reached conversations.
+func (s *Scheduler) mark(ids, waiters []session.TaskID, reached []session.ConversationID) {
 	over := map[session.TaskID]bool{} // waiters whose wait is decided
 	s.own(func(tx *session.Tx) error {
 		reasons := map[session.TaskID]string{}
@@ -32,13 +33,16 @@ func (s *Scheduler) mark(ids, waiters []session.TaskID) {
 				reasons[id] = reason
 			}
 		}
+		if err := s.reach(tx, stillReached(tx, reached)); err != nil {
+			return err
+		}
 		for _, id := range ids {
 			t, live := tx.LiveTask(id)
 			if !live || t.Abort {
 				continue
 			}
-			if t.AbortReason = s.reason(tx, t, reasons[id]); t.AbortReason != "" {
-				t.Abort = true
+			if reason, speaks := s.reason(tx, t, reasons[id]); speaks {
+				t.Abort, t.AbortReason = true, reason
 				tx.PutTask(t)
 			}
 		}
@@ -65,20 +69,18 @@ func outcomesOf(tx *session.Tx, w session.Task) ([]session.Task, error) {
 	return list, nil
 }
 
-// reason says why t is marked now, "" when nothing speaks for it any more.
-func (s *Scheduler) reason(tx *session.Tx, t session.Task, lost string) string {
-	owner, live := tx.LiveTask(t.Owner)
+// reason says why t is marked now; speaks = false when nothing speaks for it any more.
+func (s *Scheduler) reason(tx *session.Tx, t session.Task, lost string) (reason string, speaks bool) {
+	owner, live := tx.LiveTask(session.WorksFor(t, tx.Keeper))
 	switch {
-	case live && owner.Abort && !t.Background:
-		return owner.AbortReason
-	case live && goingDown(owner) && !t.Background:
-		return "its owner " + string(owner.Outcome.Status)
+	case live && goingDown(owner):
+		return downReason(owner), true
 	case lost != "":
-		return lost
+		return lost, true
 	case t.Abandon && t.Outcome == nil && t.Epoch != s.sess.Epoch():
-		return ReasonRestart
+		return ReasonRestart, true
 	}
-	return ""
+	return "", false
 }
 
 // migrate commits the step of an older task as its definition now wants it.
@@ -131,7 +133,7 @@ func (s *Scheduler) recount(ids []session.TaskID) {
 		}
 		return nil
 	})
-	s.mirror.put(counted) // the step that starts now sees its count
+	s.mirror.put(news{tasks: counted}) // the step that starts now sees its count
 }
 
 // relax remembers that a phase whose start was counted has ended by itself: nobody died.

@@ -18,11 +18,12 @@ type Scheduler struct {
 	defs    Source
 	unwatch func()
 	fail    func(error)
-	wg      sync.WaitGroup // the loop and the phases
-	last    sync.Once      // what Close does when all have ended
+	onReach func(*session.Tx, []Reached) error // nil = queues are left alone
+	wg      sync.WaitGroup                     // the loop and the phases
+	last    sync.Once                          // what Close does when all have ended
 
 	mu      sync.Mutex
-	inbox   []any // []session.Task, ended, unpark, changed and ring
+	inbox   []any // news, ended, unpark, changed and ring
 	looping bool
 	closing bool
 	enabled bool
@@ -37,6 +38,7 @@ type Scheduler struct {
 	counted  set                             // restarts that are counted and may still turn out to be none
 	calm     map[session.TaskID]session.Task // counted steps whose phase ended by itself
 	unmoved  map[session.TaskID]migration    // migrations that failed
+	steps    []scheduled                     // of one round; empty between rounds
 	failed   bool                            // a commit of its own was refused: nothing goes on here
 }
 
@@ -54,6 +56,13 @@ type (
 	migration struct {
 		def *Definition
 		err error
+	}
+	// scheduled is what a round does about one task, for itself.
+	scheduled struct {
+		task  session.Task
+		def   *Definition
+		todo  action
+		unfit bool
 	}
 	execution struct {
 		inv    *Invocation
@@ -77,8 +86,8 @@ func NewSchedulerFrom(sess *session.Session, fail func(error), defs Source) *Sch
 	s.sleepers = newSleepers(func() { s.post(ring{}) })
 	s.unwatch = defs.Watch(func() { s.post(changed{}) })
 	sess.Watch(func(c session.Commit) {
-		if len(c.Batch.Tasks) > 0 {
-			s.post(c.Batch.Tasks)
+		if n := newsOf(c); !n.empty() {
+			s.post(n)
 		}
 	})
 	return s
@@ -98,7 +107,7 @@ func (s *Scheduler) Resume(ctx context.Context) error {
 		s.enabled = true
 		s.mu.Unlock()
 		if !twin {
-			s.post(tx.LiveTasks())
+			s.post(news{tasks: tx.LiveTasks(), keepers: tx.Keepers()})
 		}
 		return nil
 	})
@@ -193,7 +202,7 @@ func (s *Scheduler) suspend(cause error) {
 
 func (s *Scheduler) take(m any, round int) {
 	switch m := m.(type) {
-	case []session.Task:
+	case news:
 		s.mirror.put(m)
 	case ended:
 		s.onEnded(m, round)
@@ -241,45 +250,61 @@ func (s *Scheduler) onEnded(m ended, round int) {
 	}
 }
 
+// act decides about what is due. Marks come first: what is below an owner hears of its end before the owner can end.
 func (s *Scheduler) act() {
 	s.soothe()
 	var marked, decided, restarts []session.TaskID
+	steps := s.steps[:0]
 	for _, id := range s.mirror.take() {
 		t, live := s.mirror.live[id]
 		if !live {
 			s.forget(id)
 			continue
 		}
-		if s.failed {
-			return
-		}
 		v, d := s.viewOf(t)
 		todo := decide(t, v)
 		s.tell(t, v, todo)
 		switch todo {
 		case rest:
-		case start:
-			s.start(t, d, d.Phases[t.Phase], false)
-		case stop:
-			s.running[id].cancel(ErrStopped)
-		case abort:
-			s.abort(t, d, v.unfit)
-		case finalize:
-			s.finalize(t)
 		case mark:
 			marked = append(marked, id)
 		case cull:
 			decided = append(decided, id)
-		case migrate:
-			s.migrate(t, d)
 		case count:
 			restarts = append(restarts, id)
+		case start, stop, abort, finalize, migrate:
+			steps = append(steps, scheduled{t, d, todo, v.unfit})
 		}
 	}
-	if len(marked)+len(decided) > 0 {
-		s.mark(marked, decided)
+	if reached := s.mirror.takeReached(); len(marked)+len(decided)+len(reached) > 0 {
+		s.mark(marked, decided, reached)
 	}
+	for _, step := range steps {
+		if s.failed {
+			break
+		}
+		s.carryOut(step)
+	}
+	clear(steps)
+	s.steps = steps
 	s.recount(restarts)
+}
+
+func (s *Scheduler) carryOut(step scheduled) {
+	t, d := step.task, step.def
+	switch step.todo {
+	case start:
+		s.start(t, d, d.Phases[t.Phase], false)
+	case stop:
+		s.running[t.ID].cancel(ErrStopped)
+	case abort:
+		s.abort(t, d, step.unfit)
+	case finalize:
+		s.finalize(t)
+	case migrate:
+		s.migrate(t, d)
+	case rest, mark, cull, count:
+	}
 }
 
 // forget drops what is known about a task that is over.

@@ -47,7 +47,7 @@ func (s *Scheduler) abort(t session.Task, d *Definition, unfit bool) {
 	}
 	s.own(func(tx *session.Tx) error {
 		t, live := tx.LiveTask(t.ID)
-		if !live || t.Outcome != nil {
+		if !live || t.Outcome != nil || tx.OwnsLive(t.ID) { // new work in a conversation of its own: it ends first
 			return nil
 		}
 		return s.conclude(tx, t, o, d)
@@ -58,7 +58,7 @@ func (s *Scheduler) abort(t session.Task, d *Definition, unfit bool) {
 func (s *Scheduler) finalize(t session.Task) {
 	s.own(func(tx *session.Tx) error {
 		t, live := tx.LiveTask(t.ID)
-		if !live || t.Outcome == nil {
+		if !live || t.Outcome == nil || tx.OwnsLive(t.ID) { // new work has prolonged the hold
 			return nil
 		}
 		var cleanup *Definition

@@ -34,8 +34,8 @@ type view struct {
 	old       bool        // its definition fits once the task is migrated
 	awaiting  bool        // its wait is not over
 	decided   bool        // its wait may cancel tasks that are not marked yet
-	ownsLive  bool        // ordinary owned work is live
-	ownerDown bool        // its live owner is going down
+	ownsLive  bool        // ordinary work below it is live, through conversations too
+	ownerDown bool        // the live owner it works for is going down
 	abandoned bool        // an earlier owner left it, and it is not to outlive that one
 	uncounted bool        // it runs for the first time here, an earlier owner may have died in it
 	spent     bool        // it was restarted as often as its definition allows
@@ -173,6 +173,14 @@ func standingOf(t session.Task, v view, until time.Time, detail string) Standing
 // completed. It is a pure function. Source: durable kernel 2.4, 2.5.
 func goingDown(t session.Task) bool {
 	return t.Abort || (t.Outcome != nil && t.Outcome.Status != session.Completed)
+}
+
+// downReason is what the marks below an owner that is going down say. It is a pure function.
+func downReason(owner session.Task) string {
+	if owner.Abort {
+		return owner.AbortReason
+	}
+	return "its owner " + string(owner.Outcome.Status)
 }
 
 // sameStep reports whether two records of a task stand at the same step: neither the task's own progress nor somebody

@@ -53,6 +53,10 @@ func TestDecide(t *testing.T) {
 		{"a held outcome passes a mark on first", held, view{known: true, ownerDown: true}, mark},
 		{"a held outcome waits for owned work", held, view{known: true, ownsLive: true}, rest},
 		{"a held outcome is final once owned work has drained", held, view{known: true}, finalize},
+		{"a held outcome is not migrated", held, view{known: true, old: true, ownsLive: true}, rest},
+		{"a marked held outcome waits for owned work too", session.Task{Status: session.TaskCompleting, Abort: true, Outcome: held.Outcome}, view{known: true, ownsLive: true}, rest},
+		{"a waiting task of an owner going down is marked before its wait ends", waiting, view{known: true, ownerDown: true}, mark},
+		{"a running task of an owner going down is marked before it is stopped", pending, view{known: true, running: true, ownerDown: true}, mark},
 		{"a terminal task is done", session.Task{Status: session.TaskTerminal}, view{known: true}, rest},
 	}
 	for _, c := range cases {
@@ -85,6 +89,37 @@ func TestAfter(t *testing.T) {
 			got := After(from, c.next, c.owned)
 			if got.Status != c.want || got.Phase != c.phase || got.ID != from.ID || got.Policy != "" || got.Epoch != 0 || got.Starts != 0 {
 				t.Errorf("After = %+v, want status %s phase %s", got, c.want, c.phase)
+			}
+		})
+	}
+}
+
+func TestDownReason(t *testing.T) {
+	failed := &session.Outcome{Status: session.Failed}
+	cases := []struct {
+		name  string
+		owner session.Task
+		down  bool
+		want  string
+	}{
+		{"a mark is passed on with its reason", session.Task{Abort: true, AbortReason: "enough"}, true, "enough"},
+		{"also without one", session.Task{Abort: true}, true, ""},
+		{"a mark says more than a held failure", session.Task{Abort: true, AbortReason: "enough", Outcome: failed}, true, "enough"},
+		{"a held failure names itself", session.Task{Outcome: failed}, true, "its owner failed"},
+		{"so does a fault", session.Task{Outcome: &session.Outcome{Status: session.Faulted}}, true, "its owner faulted"},
+		{"a held success takes nobody down", session.Task{Outcome: &session.Outcome{Status: session.Completed}}, false, ""},
+		{"nor does a task at work", session.Task{Status: session.TaskWaiting}, false, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := goingDown(c.owner); got != c.down {
+				t.Fatalf("goingDown = %v, want %v", got, c.down)
+			}
+			if !c.down {
+				return
+			}
+			if got := downReason(c.owner); got != c.want {
+				t.Errorf("reason %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -119,8 +119,8 @@ func TestThePageShowsTheWaits(t *testing.T) {
 			w := session.Task{ID: 1, Status: session.TaskWaiting, Policy: string(p), On: []session.TaskID{2, 3}}
 			m := newMirror()
 			other := child(3, session.TaskPending, "")
-			m.put([]session.Task{w, child(2, session.TaskPending, ""), other})
-			m.put([]session.Task{e.task})
+			m.put(news{tasks: []session.Task{w, child(2, session.TaskPending, ""), other}})
+			m.put(news{tasks: []session.Task{e.task}})
 			says := "waits on"
 			if !m.look(w).awaiting {
 				says = "goes on"
