@@ -6,8 +6,10 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore"
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/llm/demo"
 	"github.com/workflowd/workflowd/internal/strictjson"
+	"github.com/workflowd/workflowd/workflow"
 )
 
 // ModelsVariable names the project's model list: a JSON list, whose first entry is the default.
@@ -88,6 +90,34 @@ func (m modelEntry) apply(a *agentcore.Options) error {
 		}
 	}
 	return nil
+}
+
+// WithModel returns a context in which an agent node asks model, whatever its options and the project's list say. The rest
+// of its options stays. It serves tests.
+func WithModel(ctx workflow.NodeContext, model llm.Provider) workflow.NodeContext {
+	return modelContext{ctx, model}
+}
+
+type modelContext struct {
+	workflow.NodeContext
+	model llm.Provider
+}
+
+type modelKey struct{}
+
+func (c modelContext) Value(key any) any {
+	if key == (modelKey{}) {
+		return c.model
+	}
+	return c.NodeContext.Value(key)
+}
+
+// in returns the options for a node that is entered with ctx.
+func (o Options) in(ctx workflow.NodeContext) Options {
+	if model, given := ctx.Value(modelKey{}).(llm.Provider); given {
+		o.LLM = model
+	}
+	return o
 }
 
 // DemoModel is the id of the built-in demo model.

@@ -73,7 +73,7 @@ func shown(err error) bool {
 
 func (n Node) turn(ctx workflow.NodeContext, in agentcore.Input, w *writer) (err error) {
 	path := n.databasePath(ctx)
-	opts, err := n.opts.agent(path)
+	opts, err := n.opts.in(ctx).agent(path)
 	if err != nil {
 		return err
 	}
