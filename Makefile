@@ -6,7 +6,7 @@ GO  := go
 
 # Packages with goroutines, tested once more under the race detector. None of them links SQLite unless its tests do: the
 # detector would compile it a second time.
-RACE ?= ./executor/... ./agentcore ./agentcore/harness/... ./agentcore/session/... ./agentcore/task/... ./agentcore/registry/... ./agentcore/env/... ./agentcore/llm ./agentcore/llm/openaicompletions ./agentcore/llm/scripted ./nodes/agentnode
+RACE ?= ./executor/... ./agentcore ./agentcore/harness/... ./agentcore/session/... ./agentcore/task/... ./agentcore/registry/... ./agentcore/env/... ./agentcore/llm ./agentcore/llm/openaicompletions ./agentcore/llm/scripted ./nodes/agentnode ./workflowtest
 
 # Flags of both test runs, for example TESTFLAGS='-count=1 -v'.
 TESTFLAGS ?=

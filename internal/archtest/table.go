@@ -42,7 +42,7 @@ var Levels = [][]string{
 	6:  {"agentcore/harness"},
 	7:  {"agentcore", "executor"},
 	8:  {"nodes/agentnode"},
-	9:  {"."},
+	9:  {".", "workflowtest"},
 	10: {"daemon"},
 	11: {"daemon/stock"},
 	12: {
