@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +45,8 @@ func (j *job) decide(ctx context.Context, engine *executor.Engine, e executor.Ev
 func (j *job) answer(ctx context.Context, q runlog.Request) (d workflow.Decision, who string, err error) {
 	yes := workflow.Decision{Decision: "approve"}
 	if q.Kind != workflow.InputPlan && q.Kind != workflow.InputApproval {
-		return d, "", withHint(waiting(q), "a command can only approve; answer it from a program, with executor.Engine.Answer")
+		fmt.Fprintf(j.a.Err, "? %s  %s\n", clean(title(q)), clean(string(q.Payload)))
+		return d, "", withHint(waiting(q), "answer it with 'runs answer "+q.ID+" --answer JSON', where the JSON fits "+wanted(q)+"; then "+j.same(q.Run)+" carries it on")
 	}
 	switch {
 	case j.f.yes:
@@ -56,15 +58,33 @@ func (j *job) answer(ctx context.Context, q runlog.Request) (d workflow.Decision
 	case j.scratch != nil:
 		return yes, "the demo itself, because nobody is at a terminal", nil
 	}
-	same := "the same command"
+	return d, "", withHint(waiting(q), j.same(q.Run)+" carries it on: at a terminal it asks you, with --yes it approves")
+}
+
+// same is the command that carries a run on, in words.
+func (j *job) same(id executor.RunID) string {
 	if j.scratch == nil && j.f.requestID == "" {
-		same += " with --request-id " + string(q.Run)
+		return "the same command with --request-id " + string(id)
 	}
-	return d, "", withHint(waiting(q), same+" carries it on: at a terminal it asks you, with --yes it approves")
+	return "the same command"
+}
+
+// title is what a list calls a request.
+func title(q runlog.Request) string { return cmp.Or(q.Title, q.Key) }
+
+// wanted is the schema that an answer has to fit.
+func wanted(q runlog.Request) string {
+	switch {
+	case len(q.Schema) > 0:
+		return clean(string(q.Schema))
+	case q.Kind == workflow.InputPlan, q.Kind == workflow.InputApproval:
+		return `{"decision":"approve"} or {"decision":"deny","reason":"…"}`
+	}
+	return "no schema: any JSON will do"
 }
 
 func waiting(q runlog.Request) error {
-	return fault.New(fault.UserInputRequired, "run %s waits for request %s (%s)", q.Run, q.ID, q.Title)
+	return fault.New(fault.UserInputRequired, "run %s waits for request %s (%s)", q.Run, q.ID, title(q))
 }
 
 // ask puts a decision to the person at the terminal.
@@ -74,7 +94,7 @@ func (a *app) ask(ctx context.Context, q runlog.Request) (workflow.Decision, err
 		no = "deny"
 		fmt.Fprintf(a.Err, "  %s\n", clean(string(q.Payload)))
 	}
-	question := fmt.Sprintf("? %s  [a]pprove [%s]%s › ", clean(q.Title), no[:1], no[1:])
+	question := fmt.Sprintf("? %s  [a]pprove [%s]%s › ", clean(title(q)), no[:1], no[1:])
 	for refused := false; ; {
 		fmt.Fprint(a.Err, question)
 		line, err := a.readLine(ctx)

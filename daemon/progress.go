@@ -82,7 +82,7 @@ func (p *progress) show(e executor.Event) error {
 			return err
 		}
 		p.flush()
-		p.asked[q.ID] = q.Title
+		p.asked[q.ID] = title(q)
 	case runlog.RequestAnswered:
 		var a struct {
 			RequestID string `json:"requestId"`
@@ -104,11 +104,12 @@ func (p *progress) show(e executor.Event) error {
 	return nil
 }
 
-// drawn reports whether a node is worth a line: those with code of their own.
+// drawn reports whether a node is worth a line: those with code of their own, of a map each element.
 func (p *progress) drawn(path string) bool {
+	path, _, _ = strings.Cut(path, "[")
 	for _, n := range p.graph.Nodes {
 		if n.Path == path {
-			return n.Kind == graph.Func || n.Kind == graph.Stream
+			return n.Kind == graph.Func || n.Kind == graph.Stream || n.Kind == graph.Map
 		}
 	}
 	return false

@@ -110,6 +110,20 @@ func TestEachRowHasItsLine(t *testing.T) {
 `)
 }
 
+// The elements of a map are shown as each of them ends.
+func TestAMapShowsItsElements(t *testing.T) {
+	s := newStory(t)
+	s.p.graph.Nodes = append(s.p.graph.Nodes, graph.Node{Path: "each", Kind: graph.Map})
+	s.event(runlog.NodeStarted, "each[0]", nil)
+	s.event(runlog.NodeStarted, "each[1]", nil)
+	s.event(runlog.NodeSucceeded, "each[1]", nil)
+	s.event(runlog.NodeFailed, "each[0]", nil)
+	s.reads(`
+▸ each[1]    succeeded  1.00s
+▸ each[0]    failed     3.00s
+`)
+}
+
 // A plan is shown once, as the plan; the text it was made of is not shown beside it.
 func TestAPlanIsShownOnce(t *testing.T) {
 	s := newStory(t)

@@ -22,9 +22,9 @@ import (
 
 // runsFlags are shared by the commands that look at runs.
 type runsFlags struct {
-	dataDir, status, reason string
-	asJSON, deny            bool
-	limit                   int
+	dataDir, status, reason, answer string
+	asJSON, deny                    bool
+	limit                           int
 }
 
 func (a *app) runsCommand() *cobra.Command {
@@ -42,7 +42,8 @@ func (a *app) runsCommand() *cobra.Command {
 	show := a.runCommandOn("show RUN", "Show a run: its nodes, requests and tokens", &f, a.showRun)
 	cancel := a.runCommandOn("cancel RUN", "Stop a run for good", &f, a.cancelRun)
 	cancel.Flags().StringVar(&f.reason, "reason", "stopped from the command line", "why, for the record")
-	answer := a.runCommandOn("answer REQUEST", "Approve a waiting request, or deny it with --deny", &f, a.answerRequest)
+	answer := a.runCommandOn("answer REQUEST", "Approve a waiting request, deny it with --deny, or answer a question with --answer", &f, a.answerRequest)
+	answer.Flags().StringVar(&f.answer, "answer", "", "what a question asks for, as JSON or @FILE")
 	answer.Flags().BoolVar(&f.deny, "deny", false, "deny; a plan goes back for revision")
 	answer.Flags().StringVar(&f.reason, "reason", "", "what should change, or why not")
 	c.AddCommand(list, show, cancel, answer)
@@ -125,7 +126,7 @@ func waitingFor(e *executor.Engine, r runlog.Run) (string, error) {
 	requests, err := e.Requests(runlog.RequestQuery{Run: r.ID, Status: []runlog.RequestStatus{runlog.RequestOpen}})
 	var open []string
 	for _, q := range requests {
-		open = append(open, fmt.Sprintf("%s (%s)", q.Title, q.ID))
+		open = append(open, fmt.Sprintf("%s (%s)", title(q), q.ID))
 	}
 	return strings.Join(open, ", "), err
 }
@@ -174,7 +175,7 @@ func (a *app) showRun(_ context.Context, e *executor.Engine, id string, f *runsF
 		fmt.Fprintf(w, "  %s\t%s\tattempt %d\n", n.Path, n.Status, n.Attempt)
 	}
 	for _, q := range requests {
-		fmt.Fprintf(w, "? %s\t%s\t%s %s\n", q.ID, q.Status, q.Title, q.AnsweredBy)
+		fmt.Fprintf(w, "? %s\t%s\t%s %s\n", q.ID, q.Status, title(q), q.AnsweredBy)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -205,15 +206,7 @@ func (a *app) cancelRun(ctx context.Context, e *executor.Engine, id string, f *r
 }
 
 func (a *app) answerRequest(ctx context.Context, e *executor.Engine, id string, f *runsFlags) error {
-	d := workflow.Decision{Decision: "approve", Reason: f.reason}
-	if f.deny {
-		d.Decision = "deny"
-	}
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	receipt, err := e.Answer(ctx, id, raw, "the command line")
+	raw, what, err := f.answered()
 	if err != nil {
 		return err
 	}
@@ -221,6 +214,36 @@ func (a *app) answerRequest(ctx context.Context, e *executor.Engine, id string, 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Out, "%s %s; carry run %s on with the command that started it\n", receipt.RequestID, d.Decision, q.Run)
+	receipt, err := e.Answer(ctx, id, raw, "the command line")
+	if fault.Is(err, fault.InputValidation) {
+		return withHint(err, "an answer is given with --answer JSON and fits "+wanted(q))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "%s %s; carry run %s on with the command that started it\n", receipt.RequestID, what, q.Run)
 	return err
+}
+
+// answered is the answer that the flags give, and a word for it.
+func (f *runsFlags) answered() (raw json.RawMessage, what string, err error) {
+	if f.answer == "" {
+		d := workflow.Decision{Decision: "approve", Reason: f.reason}
+		if f.deny {
+			d.Decision = "deny"
+		}
+		raw, err = json.Marshal(d)
+		return raw, d.Decision, err
+	}
+	if f.deny || f.reason != "" {
+		return nil, "", usage("--answer: it is the whole answer; leave out --deny and --reason")
+	}
+	if name, file := strings.CutPrefix(f.answer, "@"); file {
+		raw, err = readFile(name)
+		if err != nil {
+			return nil, "", usage("--answer: %w", err)
+		}
+		return raw, "answered", nil
+	}
+	return json.RawMessage(f.answer), "answered", nil
 }
