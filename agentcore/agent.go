@@ -89,6 +89,7 @@ type turn struct {
 	mode         permission.Mode
 	sent         control.Mode // what its command asked for while another turn is under way
 	host         Host
+	compact      bool
 }
 
 // Run executes one turn, or tells it again: a repeated RequestID replays what the record holds and goes on from there,
@@ -118,7 +119,7 @@ func (a *Agent) Run(ctx context.Context, in Input, host Host) iter.Seq2[Event, e
 
 // tell follows a turn, and reports whether the reader wants to hear more.
 func (a *Agent) tell(ctx context.Context, t turn, yield func(Event, error) bool) (more bool) {
-	if t.mode == permission.Plan {
+	if t.mode == permission.Plan && !t.compact {
 		return a.planTurn(ctx, t, yield)
 	}
 	end, ok := a.follow(ctx, t, yield)
@@ -130,10 +131,14 @@ func (a *Agent) turn(in Input, host Host) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
-	if in.Prompt == "" && len(in.Images) == 0 {
+	byName := in.Prompt == "/compact" || in.Prompt == "/summarize"
+	if in.Prompt == "" && len(in.Images) == 0 && !in.Compact {
 		return turn{}, fault.New(fault.InputValidation, "prompt: must not be empty without images")
 	}
-	t := turn{requestID: in.RequestID, prompt: in.Prompt, mode: s.Mode, host: host}
+	t := turn{requestID: in.RequestID, prompt: in.Prompt, mode: s.Mode, host: host, compact: in.Compact || byName}
+	if byName {
+		t.prompt = ""
+	}
 	if t.requestID == "" {
 		t.requestID = ids.New(ids.Request)
 	}
@@ -150,7 +155,7 @@ func (a *Agent) follow(ctx context.Context, t turn, yield func(Event, error) boo
 	if t.host != nil {
 		h = approver{t.host}
 	}
-	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Conversation: t.conversation, Prompt: t.prompt, Images: t.images, Settings: t.settings, Mode: t.sent}, h) {
+	for e, err := range a.h.Run(ctx, harness.Submit{RequestID: t.requestID, Conversation: t.conversation, Prompt: t.prompt, Images: t.images, Settings: t.settings, Mode: t.sent, Compact: t.compact}, h) {
 		if err != nil {
 			yield(nil, recordFault(ctx, err))
 			return TurnEnd{}, false

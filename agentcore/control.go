@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
@@ -22,6 +23,8 @@ type SessionOptions struct {
 	// Registry holds the project's own tasks, tools, prompt sections and hooks. It may serve many agents and may change
 	// while they run. Nil adds nothing.
 	Registry registry.Reader
+	// Compaction says when a long context becomes a summary; the zero value at 90 % of the window.
+	Compaction compaction.Settings
 	// HookFailed is told about hooks of the registry that failed and were skipped. It must return at once. Nil: nobody is
 	// told.
 	HookFailed func(HookError)

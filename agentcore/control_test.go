@@ -108,8 +108,8 @@ func TestACommandNeedsARun(t *testing.T) {
 func TestACommandThatThisBuildDoesNotCarryOutIsNamed(t *testing.T) {
 	a := open(t, agentcore.Options{Session: &agentcore.SessionOptions{}}, scriptOf(say("One.")))
 	_, err := told(a, agentcore.Input{Prompt: "one"}, func(agentcore.Event) {
-		if _, err := a.Control(t.Context(), control.Compact{RequestID: "c1"}); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"compact"`) {
-			t.Errorf("compact = %v, want unsupported, by its name", err)
+		if _, err := a.Control(t.Context(), control.Plan{RequestID: "c1"}); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"plan"`) {
+			t.Errorf("plan = %v, want unsupported, by its name", err)
 		}
 	})
 	if err != nil {

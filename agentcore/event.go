@@ -13,6 +13,7 @@ type (
 	Plan          = harness.Plan
 	PlanApproval  = harness.PlanApproval
 	Retry         = harness.Retry
+	Compaction    = harness.Compaction
 	ContextUsage  = harness.ContextUsage
 	UsageReport   = harness.UsageReport
 	TurnEnd       = harness.TurnEnd

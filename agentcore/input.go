@@ -22,6 +22,10 @@ type Input struct {
 	Effort             *llm.Effort       `json:"effort,omitempty"` // nil = no choice; "" = the model decides
 	ContextWindow      int64             `json:"contextWindow,omitempty"`
 	MaxTokens          int               `json:"maxTokens,omitempty"`
+
+	// Compact makes the turn a compaction: a summary takes the place of the whole context, and Prompt are instructions for
+	// it. A prompt that is exactly /compact or /summarize does the same, without instructions.
+	Compact bool `json:"compact,omitempty"`
 }
 
 // ImageInput is a picture of a turn. A turn with images and an empty prompt is a turn.

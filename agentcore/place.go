@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/env/local"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
@@ -45,8 +46,13 @@ func (a *Agent) resolve(_ context.Context, raw json.RawMessage) (harness.Setup, 
 	for i, t := range p.tools {
 		names[i] = t.Spec().Name
 	}
+	var compact compaction.Settings
+	if a.opts.Session != nil {
+		compact = a.opts.Session.Compaction
+	}
 	return harness.Setup{
-		Provider: a.provider, Model: s.Model, Effort: s.Effort, MaxTokens: s.MaxTokens, Window: s.Window, Tools: p.tools,
+		Compaction: compact,
+		Provider:   a.provider, Model: s.Model, Effort: s.Effort, MaxTokens: s.MaxTokens, Window: s.Window, Tools: p.tools,
 		System: prompt.System(prompt.Sections{Persona: s.SystemPrompt, Workdir: s.Workdir, Plan: s.Mode == permission.Plan, Tools: names}),
 	}, nil
 }

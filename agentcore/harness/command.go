@@ -2,12 +2,15 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/internal/faultpoint"
 	"github.com/workflowd/workflowd/internal/strictjson"
@@ -57,8 +60,8 @@ func (h *Harness) carryOut(ctx context.Context, c control.Command, settings []by
 		accepted.InputID = c.InputID
 		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error {
 			return h.change(tx, head, r, control.Promoted, func(q queued) error {
-				if q.input.Reset != nil {
-					return fault.New(fault.InputValidation, "inputId %q: a reset cannot steer", c.InputID)
+				if q.input.write() {
+					return fault.New(fault.InputValidation, "inputId %q: it is no input, so it cannot steer", c.InputID)
 				}
 				q.input.Mode = control.Steer
 				q.sub.Payload = mustJSON(q.input)
@@ -74,7 +77,9 @@ func (h *Harness) carryOut(ctx context.Context, c control.Command, settings []by
 		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.cancelScope(tx, c, r) })
 	case control.Task:
 		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.startTask(tx, c, r) })
-	case control.Compact, control.Configure, control.Plan, control.Snapshot:
+	case control.Compact:
+		return h.once(ctx, c, accepted, func(tx *session.Tx, r *control.Receipt) error { return h.compactBehind(tx, c, settings, r) })
+	case control.Configure, control.Plan, control.Snapshot:
 	}
 	return control.Receipt{}, fault.New(fault.Unsupported, "the command %q is not carried out by this build", c.Type())
 }
@@ -307,12 +312,147 @@ func markTask(tx *session.Tx, t session.Task, reason string) {
 	}
 }
 
-// dropQueue ends the queued inputs unanswered. Queued resets stay.
+// dropQueue ends the queued inputs unanswered. Queued writes stay.
 func (h *Harness) dropQueue(tx *session.Tx, queue []queued, reason string) {
 	for _, q := range queue {
-		if q.input.Reset == nil {
+		if !q.input.write() {
 			h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonAborted, reason)
 			tx.Sync()
 		}
 	}
+}
+
+// Messages returns what the model is shown of the main conversation, without the system prompt and before a project's hooks
+// look at it. At rest these are exactly the messages to which the next request adds its input; while a turn is unfinished,
+// those of its request under way. The messages are shared: do not change them. Source: P-475.
+func (h *Harness) Messages(ctx context.Context) ([]llm.Message, error) {
+	var c modelContext
+	err := h.sess.View(ctx, func(tx *session.Tx) error {
+		th, err := h.thread(tx, session.Root)
+		if err == nil {
+			err = th.broken
+		}
+		if err != nil {
+			return err
+		}
+		cutoff := session.EntryID(math.MaxInt64)
+		for _, t := range tx.LiveTasks() {
+			if t.Kind != TaskGeneration || t.Conversation != session.Root {
+				continue
+			}
+			g, err := generationOf(t)
+			if err != nil {
+				return err
+			}
+			if cutoff = g.Cutoff; t.Phase == phaseTools {
+				cutoff = g.Entry - 1 // results are still to come
+			}
+		}
+		c = derive(th.items, cutoff)
+		return nil
+	})
+	return c.messages, AsFault(err)
+}
+
+// ResetIdle starts the context of the main conversation anew, synced. While anything of the session is unfinished, a live
+// task or an input that waits, it is a conflict and nothing is recorded. Source: P-010.
+func (h *Harness) ResetIdle(ctx context.Context, requestID string) error {
+	_, err := h.record(ctx, control.Head{RequestID: requestID}, submitted{Reset: &resetData{}, Mode: control.Reject}, nil, nil)
+	return err
+}
+
+// Restore makes messages the context from which the first turn goes on, synced. It is for a session in which nothing was
+// said yet: of several calls, and of a reset among them, the newest counts. Any other session is a conflict and stays as it
+// is. Nothing runs: a call among messages that has no result is shown to the model as interrupted.
+// Source: P-477 to P-480.
+func (h *Harness) Restore(ctx context.Context, messages []llm.Message) error {
+	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
+		th, err := h.thread(tx, session.Root)
+		if err == nil {
+			err = th.broken
+		}
+		if err != nil {
+			return err
+		}
+		tasks, err := tx.Tasks(session.TaskQuery{Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(tasks) > 0 || !untouched(th.items) {
+			return fault.New(fault.Conflict, "the transcript cannot be restored: session %s has a history of its own", h.sess.StoreID())
+		}
+		if err := h.ensureRoot(tx); err != nil {
+			return err
+		}
+		entries, err := restoredEntries(messages, tx.ReserveEntry)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			tx.Append(e)
+		}
+		tx.Sync()
+		return nil
+	})
+	return AsFault(err)
+}
+
+// restoredEntries is the other way round: the entries from which derive makes messages. Call ids become presentation ids,
+// so that each result finds its call; a result without a call before it has no place in a context and is left out. What a
+// message says of usage was counted elsewhere, and of another context.
+func restoredEntries(messages []llm.Message, reserve func() session.EntryID) ([]session.Entry, error) {
+	marker := session.Entry{ID: reserve(), Conversation: session.Root, Kind: kindRestore}
+	marker.Head = marker.ID
+	entries := []session.Entry{marker}
+	open := map[string]string{} // calls without a result: presentation ids by the provider's
+	for i, m := range messages {
+		e := session.Entry{ID: reserve(), Conversation: session.Root, Data: mustJSON(entryData{})}
+		m.Usage = nil
+		switch m.Role {
+		case llm.RoleUser:
+			e.Kind = kindUser
+		case llm.RoleAssistant:
+			e.Kind = kindAssistant
+			for at, b := range m.Blocks {
+				if b.Type == llm.ToolCall {
+					open[b.CallID] = toolCallID(e.ID, at)
+				}
+			}
+		case llm.RoleToolResult:
+			e.Kind = kindToolResult
+			call, ok := open[m.CallID]
+			if !ok {
+				continue
+			}
+			delete(open, m.CallID)
+			m.CallID = call
+		default:
+			return nil, fault.New(fault.InputValidation, "messages[%d]: role %q is none of user, assistant, toolResult", i, m.Role)
+		}
+		var err error
+		if e.Model, err = json.Marshal(m); err != nil {
+			return nil, fault.New(fault.InputValidation, "messages[%d]: %w", i, err)
+		}
+		entries = append(entries, e)
+	}
+	entries[0].Data = mustJSON(restoreData{Messages: len(entries) - 1})
+	return entries, nil
+}
+
+// restoreData is the data of a kindRestore entry.
+type restoreData struct {
+	Messages int `json:"messages"` // how many entries behind it came with it
+}
+
+// untouched reports whether a transcript holds nothing but what was restored and resets: nothing was said here yet. The
+// caller knows that no task ever ran, so that messages can only be restored ones.
+func untouched(items []item) bool {
+	for _, it := range items {
+		switch it.kind {
+		case kindRestore, kindReset, kindUser, kindAssistant, kindToolResult:
+		default:
+			return false
+		}
+	}
+	return true
 }

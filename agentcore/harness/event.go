@@ -122,6 +122,16 @@ type Paused struct {
 	Err error
 }
 
+// Compaction is the start or the end of a compaction. There is no end of one that failed. Wire name compaction.
+type Compaction struct {
+	Cursor
+	Phase   Phase
+	Task    session.TaskID  // what makes it; 0 when there was nothing to do
+	Auto    bool            // nobody asked for it
+	Entry   session.EntryID // End: where the summary stands; 0 when there was nothing to summarise
+	Summary string          // End
+}
+
 // TurnEnd is the last event of a turn.
 type TurnEnd struct {
 	Cursor
@@ -158,6 +168,7 @@ func (PlanApproval) isEvent()  {}
 func (UsageReport) isEvent()   {}
 func (Paused) isEvent()        {}
 func (TurnEnd) isEvent()       {}
+func (Compaction) isEvent()    {}
 
 // Type returns "text_delta".
 func (TextDelta) Type() string { return "text_delta" }
@@ -185,6 +196,9 @@ func (UsageReport) Type() string { return "usage" }
 
 // Type returns "paused".
 func (Paused) Type() string { return "paused" }
+
+// Type returns "compaction".
+func (Compaction) Type() string { return "compaction" }
 
 // Type returns "turn_end".
 func (TurnEnd) Type() string { return "turn_end" }
@@ -226,6 +240,9 @@ func at(e Event, c Cursor) Event {
 		e.Cursor = c
 		return e
 	case Paused:
+		e.Cursor = c
+		return e
+	case Compaction:
 		e.Cursor = c
 		return e
 	case TurnEnd:
@@ -310,7 +327,7 @@ func merge(last *Event, e Event) bool {
 			*last = l
 			return true
 		}
-	case Tool, Retry, ContextUsage, Plan, PlanApproval, UsageReport, Paused, TurnEnd:
+	case Tool, Retry, ContextUsage, Plan, PlanApproval, UsageReport, Compaction, Paused, TurnEnd:
 	}
 	return false
 }

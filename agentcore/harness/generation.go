@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -99,6 +101,12 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 	if err != nil {
 		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonSetup, err.Error(), llm.Message{})
 	}
+	if failed, err := h.compacted(ctx, &g); err != nil {
+		return err
+	} else if failed != nil {
+		g.Failed = append(g.Failed, failed.Bills...)
+		return h.failTurn(ctx, inv, g, &stream{h: h}, reasonModel, failed.why, llm.Message{})
+	}
 	published := h.publication()
 	chain := h.chain(published)
 	setup = extended(setup, published)
@@ -118,6 +126,11 @@ func (h *Harness) ask(ctx context.Context, inv *task.Invocation, g genState) err
 	used := tokens.Request(req)
 	if setup.Window > 0 {
 		h.show(g.Submission, ContextUsage{Used: used, Total: setup.Window})
+	}
+	if compaction.Due(used, setup.Window, setup.MaxTokens, setup.Compaction) {
+		if waits, err := h.makeRoom(ctx, inv, g, setup, nil); waits || err != nil {
+			return err
+		}
 	}
 	pointRequest.Hit()
 	st := h.newStream(inv, g, setup, used)
@@ -203,6 +216,15 @@ func (h *Harness) classify(ctx context.Context, inv *task.Invocation, g genState
 		return h.startRound(ctx, inv, g, setup, chain, st, m)
 	case turn.Resend:
 		return h.resendLater(ctx, inv, g, st, d)
+	case turn.Compact:
+		if setup.Compaction.Off {
+			break
+		}
+		g.Failed, g.Budget = append(g.Failed, st.usage(g)...), d.Budget
+		g.Attempt++
+		if waits, err := h.makeRoom(ctx, inv, g, setup, r.Err); waits || err != nil {
+			return err
+		}
 	case turn.CarryOn:
 		return h.continueTurn(ctx, inv, g, st, m, d)
 	case turn.Fail:
@@ -262,7 +284,7 @@ func (h *Harness) answerTurn(ctx context.Context, inv *task.Invocation, g genSta
 			tx.Publish(published{g.Submission, ContextUsage{Used: m.Usage.Total, Total: st.window}})
 		}
 		if on, asked := yield.(registry.GoOn); asked {
-			if resets, input := selectAt(atEnd, queue); len(resets) == 0 && input < 0 { // else somebody else has spoken
+			if writes, input := selectAt(atEnd, queue); input < 0 && !slices.ContainsFunc(writes, func(i int) bool { return queue[i].input.Reset != nil }) { // else somebody else has spoken
 				id := h.say(tx, g.Conversation, session.Entry{Kind: kindContinuation}, llm.TextMessage(llm.RoleUser, on.Prompt), entryData{Submission: g.Submission, GoOn: true})
 				h.generate(tx, g.after(id), phaseRequest)
 				return task.Settle{Outcome: session.Outcome{Status: session.Completed}}, nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
+	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/registry"
 	"github.com/workflowd/workflowd/agentcore/session"
@@ -29,7 +31,9 @@ type Setup struct {
 	Tools     []Offered // stable order: it is part of the provider's prompt cache
 	Effort    llm.Effort
 	MaxTokens int
-	Window    int64 // tokens the model can hold; 0 = unknown, no context updates
+	Window    int64 // tokens the model can hold; 0 = unknown: no context updates, no compaction by itself
+
+	Compaction compaction.Settings
 }
 
 // Options configure a Harness.
@@ -105,7 +109,7 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 		return nil, errors.Join(err, sess.Close())
 	}
 	sess.Watch(h.committed)
-	h.sched = task.NewSchedulerFrom(sess, h.fail, task.Join(task.NewFixed(h.generation(), h.toolTask()), others))
+	h.sched = task.NewSchedulerFrom(sess, h.fail, task.Join(task.NewFixed(h.generation(), h.toolTask(), h.compaction()), others))
 	return h, nil
 }
 
@@ -177,6 +181,15 @@ func (h *Harness) markAll(ctx context.Context, reason string, live map[session.T
 		return nil
 	})
 	return n, err
+}
+
+// Submit records an input, synced, and returns without waiting for its answer; the work goes on by itself. Errors are
+// those of Control.
+func (h *Harness) Submit(ctx context.Context, s Submit) (control.Receipt, error) {
+	if _, err := h.admit(ctx, s, nil); err != nil {
+		return control.Receipt{}, err
+	}
+	return control.Receipt{RequestID: s.RequestID, Status: control.Accepted}, h.resume(ctx)
 }
 
 // Resume lets unfinished work go on, and host decide its calls from now on; nil asks nobody. Calls that wait for a person

@@ -76,7 +76,7 @@ func (r *rig) open() *harness.Harness {
 func (r *rig) openOn(storage session.Storage) *harness.Harness {
 	r.t.Helper()
 	h, err := harness.Open(context.Background(), storage, harness.Options{Registry: r.registry, HookFailed: r.hookFailed, Resolve: func(context.Context, json.RawMessage) (harness.Setup, error) {
-		return harness.Setup{Provider: r.model.Provider(), Model: "m", System: "system", Window: 1000, Tools: []harness.Offered{
+		return harness.Setup{Provider: r.model.Provider(), Model: "m", System: "system", Window: 10_000, Tools: []harness.Offered{
 			{Tool: echo{"read", tool.Safe, &r.read, r.do}},
 			{Tool: echo{"bash", tool.Never, &r.bash, r.do}, Own: r.own},
 		}}, nil

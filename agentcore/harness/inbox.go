@@ -27,7 +27,7 @@ func (h *Harness) admit(ctx context.Context, s Submit, f *feed) (session.Submiss
 	default:
 		return 0, fault.New(fault.InputValidation, "mode: %q is none of followUp, steer, reject", mode)
 	}
-	p := submitted{Prompt: s.Prompt, Settings: s.Settings, Mode: mode}
+	p := submitted{Prompt: s.Prompt, Settings: s.Settings, Mode: mode, Compact: s.Compact}
 	for _, image := range s.Images {
 		image.Data = slices.Clone(image.Data) // the transcript keeps it
 		p.Images = append(p.Images, image)
@@ -94,6 +94,9 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		if live := len(tx.LiveTasks()); q.input.Mode == control.Reject && q.input.Reset != nil && live+len(queue) > 0 {
 			return fault.New(fault.Conflict, "the context cannot be emptied now: %d tasks are unfinished and %d inputs wait", live, len(queue))
 		}
+		if q.input.Compact && len(tx.LiveTasks()) > 0 {
+			return fault.New(fault.Conflict, "the context cannot be compacted by hand while %d tasks are at work; wait for them or cancel them", len(tx.LiveTasks()))
+		}
 		if busy && q.input.Mode == control.Reject {
 			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", requestID)
 		}
@@ -115,7 +118,9 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		switch {
 		case busy:
 			return nil
-		case len(queue) == 0 && q.input.Reset == nil:
+		case q.input.Compact:
+			return h.startCompaction(tx, q)
+		case len(queue) == 0 && !q.input.write():
 			return h.place(tx, q, setup)
 		}
 		return h.placeFrom(tx, append(queue, q), atRest)
@@ -174,15 +179,15 @@ const (
 	atRest                     // nothing is under way: the queue of a failed turn is released
 )
 
-// selectAt returns which of queue a boundary places: all resets, and one input (-1 = none). A steer joins behind a round;
+// selectAt returns which of queue a boundary places: all writes (resets and summaries), and one input (-1 = none). A steer joins behind a round;
 // an end takes the oldest steer, else the oldest input; a queue at rest goes on with its oldest input, whatever its mode.
 // Source: durable kernel 4.2, design "Open cases".
-func selectAt(b boundary, queue []queued) (resets []int, input int) {
+func selectAt(b boundary, queue []queued) (writes []int, input int) {
 	steer, oldest := -1, -1
 	for i, q := range queue {
 		switch {
-		case q.input.Reset != nil:
-			resets = append(resets, i)
+		case q.input.write():
+			writes = append(writes, i)
 			continue
 		case q.input.Mode == control.Steer && steer < 0:
 			steer = i
@@ -193,10 +198,13 @@ func selectAt(b boundary, queue []queued) (resets []int, input int) {
 	}
 	switch {
 	case b == afterTools || b == atEnd && steer >= 0:
-		return resets, steer
+		return writes, steer
 	}
-	return resets, oldest
+	return writes, oldest
 }
+
+// write reports whether it is placed between turns and gets no answer of its own.
+func (p submitted) write() bool { return p.Reset != nil || p.Summary != nil }
 
 // queued is a submission that waits for a boundary, with its payload.
 type queued struct {
@@ -230,17 +238,30 @@ func (h *Harness) queue(tx *session.Tx, c session.ConversationID) ([]queued, err
 
 // placeFrom places what a boundary selects behind a turn, or without one.
 func (h *Harness) placeFrom(tx *session.Tx, queue []queued, b boundary) error {
-	resets, input := selectAt(b, queue)
-	for _, i := range resets {
-		h.placeReset(tx, queue[i])
-	}
+	writes, input := selectAt(b, queue)
+	h.placeWrites(tx, queue, writes)
 	if input < 0 {
 		return nil
 	}
 	return h.place(tx, queue[input], nil)
 }
 
-func (h *Harness) placeReset(tx *session.Tx, q queued) {
+// placeWrites appends what writes hold, in order. It returns the newest entry, 0 when all of them were overtaken.
+func (h *Harness) placeWrites(tx *session.Tx, queue []queued, writes []int) (last session.EntryID) {
+	headed := false // by one of them
+	for _, i := range writes {
+		id := session.EntryID(0)
+		if queue[i].input.Summary != nil {
+			id = h.placeSummary(tx, queue[i], headed)
+		} else {
+			id = h.placeReset(tx, queue[i])
+		}
+		last, headed = max(last, id), headed || id != 0
+	}
+	return last
+}
+
+func (h *Harness) placeReset(tx *session.Tx, q queued) session.EntryID {
 	c := q.sub.Conversation
 	e := session.Entry{ID: tx.ReserveEntry(), Kind: kindReset, Conversation: c, Data: mustJSON(entryData{Submission: q.sub.ID})}
 	e.Head = e.ID
@@ -252,6 +273,7 @@ func (h *Harness) placeReset(tx *session.Tx, q queued) {
 	}
 	q.sub.Entry = e.ID
 	h.settle(tx, q.sub, session.SubmissionAnswered, e.ID, "", "")
+	return e.ID
 }
 
 // roundBoundary reads what the boundary behind a round depends on, and returns the step that applies it: the turn goes on
@@ -261,10 +283,10 @@ func (h *Harness) roundBoundary(tx *session.Tx, g genState) (func(tx *session.Tx
 	if err != nil {
 		return nil, err
 	}
-	resets, input := selectAt(afterTools, queue)
-	if len(resets) == 0 {
+	writes, input := selectAt(afterTools, queue)
+	if !slices.ContainsFunc(writes, func(i int) bool { return queue[i].input.Reset != nil }) {
 		return func(tx *session.Tx, last session.EntryID) error {
-			h.carryTurnOn(tx, g, queue, input, last)
+			h.carryTurnOn(tx, g, queue, input, max(last, h.placeWrites(tx, queue, writes)))
 			return nil
 		}, nil
 	}

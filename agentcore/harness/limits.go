@@ -14,6 +14,10 @@ const (
 	deltasPerBase = 256
 	// MaxToolRestarts bounds how often a call that may run again is started again after a process that died in it.
 	MaxToolRestarts = 10
+	// unknownWindow is what a summary request assumes of a model whose window nobody named, in tokens.
+	unknownWindow = 128_000
+	// overflowShare says which part of a context is kept when the provider finds it too long: one in so many tokens.
+	overflowShare = 4
 	// MaxErrorText bounds what a failed call tells the model, in bytes.
 	MaxErrorText = 4 << 10
 )

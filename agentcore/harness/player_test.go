@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/harness"
@@ -71,10 +72,13 @@ type player struct {
 	strict bool // the story must come out, not only the invariants
 	model  *scripted.Model
 	script []scripted.Response
-	h      *harness.Harness
-	host   *storyHost
-	tools  []harness.Offered
-	signal chan struct{} // capacity 1: something happened
+
+	window     int64
+	compaction compaction.Settings
+	h          *harness.Harness
+	host       *storyHost
+	tools      []harness.Offered
+	signal     chan struct{} // capacity 1: something happened
 
 	mu       sync.Mutex
 	commits  int
@@ -113,6 +117,15 @@ func newPlayer(t *testing.T, s specscript.Story, open opener, f fate) *player {
 		p.script = append(p.script, rs...)
 	}
 	p.model = scripted.New(scripted.Func(p.respond), scripted.Options{})
+	p.window = 10_000
+	for _, line := range s.Settings["window"] {
+		if _, err := fmt.Sscan(line, &p.window); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, line := range s.Settings["compaction"] {
+		p.compaction.Off = line == "off"
+	}
 	p.setTools("read safe, bash never")
 	for _, line := range s.Settings["tools"] {
 		p.setTools(line)
@@ -159,7 +172,7 @@ func (p *player) boot() {
 	p.dead = false
 	p.mu.Unlock()
 	resolve := func(context.Context, json.RawMessage) (harness.Setup, error) {
-		return harness.Setup{Provider: p.model.Provider(), Model: "m", System: "Be brief.", Window: 1000, Tools: p.tools}, nil
+		return harness.Setup{Provider: p.model.Provider(), Model: "m", System: "Be brief.", Window: p.window, Tools: p.tools, Compaction: p.compaction}, nil
 	}
 	if p.h, err = harness.Open(p.t.Context(), watched{storage, p}, harness.Options{Resolve: resolve, Registry: p.registry()}, session.Auto); err != nil {
 		p.t.Fatal(err)
@@ -249,6 +262,8 @@ func (p *player) act(c specscript.Command) (said string, err error) {
 		return p.receipt(command, r), nil
 	}
 	switch c.Verb {
+	case "summarise": // as a prompt /compact does
+		_, err = p.h.Submit(ctx, harness.Submit{RequestID: id, Prompt: c.Word(1), Compact: true})
 	case "kill":
 		p.die()
 	case "reopen":
@@ -303,6 +318,8 @@ func (p *player) command(c specscript.Command) control.Command {
 		return cancel
 	case "fork":
 		return control.Fork{RequestID: id, TargetID: on, EntryID: p.entry(c.Word(1))}
+	case "compact":
+		return control.Compact{RequestID: id, TargetID: on, Instructions: c.Word(1)}
 	case "delete":
 		return control.Delete{RequestID: id, TargetID: on}
 	case "task":
@@ -545,17 +562,22 @@ func (p *player) task(t session.Task) {
 		}
 		return
 	}
-	if t.Kind != "workflow.generation" {
+	if t.Kind != "workflow.generation" && t.Kind != "workflow.compaction" {
 		p.projectTask(t)
 		return
 	}
 	before, known := p.live[t.ID]
-	moved := known && before.Status == session.TaskPending && (before.Status != t.Status || before.Phase != t.Phase || !bytes.Equal(before.Checkpoint, t.Checkpoint))
+	asks := before.Status == session.TaskPending || before.Status == session.TaskWaiting && before.Phase == "request"
+	moved := known && asks && (before.Status != t.Status || before.Phase != t.Phase || !bytes.Equal(before.Checkpoint, t.Checkpoint))
 	if moved && p.asked {
 		p.next, p.asked = p.next+1, false
 	}
 	if p.live[t.ID] = t; over {
 		delete(p.live, t.ID)
+	}
+	if t.Kind == "workflow.compaction" {
+		p.compactionTask(t, known)
+		return
 	}
 	if moved && t.Phase == "retry" && !over {
 		var g struct {

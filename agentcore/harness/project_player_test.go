@@ -97,3 +97,16 @@ func (p *player) where(c session.ConversationID) string {
 	}
 	return ""
 }
+
+// compactionTask tells the beginning and a bad end of a compaction; a good one is an entry.
+func (p *player) compactionTask(t session.Task, known bool) {
+	if !known {
+		p.log = append(p.log, p.where(t.Conversation)+"compaction")
+	}
+	if t.Phase == "retry" && t.Status == session.TaskPending {
+		p.log = append(p.log, "summary asked for again")
+	}
+	if t.Status == session.TaskTerminal && t.Outcome.Status != session.Completed {
+		p.log = append(p.log, fmt.Sprintf("compaction %s: %s%s", t.Outcome.Status, t.Outcome.Error, t.Outcome.Reason))
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
+	"time"
 
 	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -23,6 +25,7 @@ type Submit struct {
 	Images       []llm.Block
 	Settings     json.RawMessage // for Options.Resolve; stored, so without credentials
 	Mode         control.Mode    // what it does while another turn is under way
+	Compact      bool            // a summary in place of the context is wanted; Prompt are instructions for it
 }
 
 // Run submits and follows one turn. It yields the turn's events from its beginning (those of a turn that was already
@@ -164,7 +167,7 @@ func (h *Harness) attach(ctx context.Context, c session.ConversationID, requestI
 // busy reports whether a turn of a conversation is under way.
 func (h *Harness) busy(tx *session.Tx, c session.ConversationID) bool {
 	for _, t := range tx.LiveTasks() {
-		if t.Kind == TaskGeneration && t.Conversation == c {
+		if t.Conversation == c && (t.Kind == TaskGeneration || t.Kind == TaskCompaction && t.Owner == 0 && !t.Background) {
 			return true
 		}
 	}
@@ -231,12 +234,9 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 			return err
 		}
 		for _, t := range tx.LiveTasks() {
-			if t.Kind != TaskGeneration || t.Abort {
-				continue
-			}
-			if g, err := generationOf(t); err != nil {
+			if mine, err := belongs(t, turn); err != nil {
 				return err
-			} else if g.Submission != turn {
+			} else if !mine || t.Abort {
 				continue
 			}
 			t.Abort, t.AbortReason = true, reason
@@ -248,9 +248,232 @@ func (h *Harness) cancel(ctx context.Context, id session.SubmissionID, reason st
 	return AsFault(err)
 }
 
+// belongs reports whether a task leads the turn of a submission.
+func belongs(t session.Task, turn session.SubmissionID) (bool, error) {
+	switch t.Kind {
+	case TaskGeneration:
+		g, err := generationOf(t)
+		return g.Submission == turn, err
+	case TaskCompaction:
+		in, err := compactionOf(t)
+		return t.Owner == 0 && in.Submission == turn, err
+	}
+	return false, nil
+}
+
 // settle ends a submission and publishes it.
 func (h *Harness) settle(tx *session.Tx, sub session.Submission, status session.SubmissionStatus, answer session.EntryID, reason, detail string) {
 	sub.Status, sub.Answer, sub.Reason, sub.Detail = status, answer, reason, detail
 	tx.PutSubmission(sub)
 	tx.Publish(published{sub.ID, TurnEnd{Status: status, Answer: answer, Reason: reason, Detail: detail}})
 }
+
+// replay gives f what a turn has shown so far, from the record alone: its entries, the committed part of an answer under
+// way, and its end; for an input that joined a turn, what that turn has shown since. It runs on the line, so that live events follow without a gap or a repeat.
+func (h *Harness) replay(tx *session.Tx, sub session.Submission, turn session.SubmissionID, f *feed) error {
+	r := replayer{f: f, cursor: Cursor{Store: tx.StoreID(), Seq: tx.Seq() - 1, Index: -1}}
+	if sub.Entry != 0 {
+		entries, err := tx.Entries(session.EntryQuery{Conversation: sub.Conversation, From: sub.Entry})
+		if err != nil {
+			return err
+		}
+		for _, e := range slices.Backward(entries) {
+			if err := r.entry(e, turn); err != nil {
+				return err
+			}
+		}
+		if err := r.live(tx, sub.Conversation, turn); err != nil {
+			return err
+		}
+	}
+	switch sub.Status {
+	case session.SubmissionAnswered, session.SubmissionUnanswered, session.SubmissionWithdrawn:
+		r.put(TurnEnd{Status: sub.Status, Answer: sub.Answer, Reason: sub.Reason, Detail: sub.Detail})
+	case session.SubmissionQueued, session.SubmissionPlaced:
+	}
+	return nil
+}
+
+type replayer struct {
+	f      *feed
+	cursor Cursor
+}
+
+func (r *replayer) put(e Event) {
+	r.f.put(at(e, r.cursor))
+	r.cursor.Index--
+}
+
+func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
+	var d entryData
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	if d.Submission != sub {
+		return nil
+	}
+	switch e.Kind {
+	case kindAssistant, kindToolResult:
+		var m llm.Message
+		if err := json.Unmarshal(e.Model, &m); err != nil {
+			return err
+		}
+		if e.Kind == kindAssistant {
+			r.message(e.ID, m)
+		} else if d.Call != nil {
+			c := d.Call
+			r.put(Tool{Phase: End, Entry: c.Entry, Index: c.Index, ToolCallID: toolCallID(c.Entry, c.Index), Name: c.Name, Result: m.Blocks,
+				IsError: m.IsError, Code: c.Code, Details: c.Details, Duration: time.Duration(c.DurationMS) * time.Millisecond})
+		}
+		for _, b := range d.Usage {
+			r.put(UsageReport{RecordID: b.RecordID, Origin: b.Origin, Usage: b.Usage})
+		}
+	case kindCompaction:
+		if c := d.Compaction; c != nil {
+			r.put(Compaction{Phase: Start, Task: e.ByTask, Auto: c.Auto})
+			for _, b := range d.Usage {
+				r.put(UsageReport{RecordID: b.RecordID, Origin: b.Origin, Usage: b.Usage})
+			}
+			r.put(Compaction{Phase: End, Task: e.ByTask, Auto: c.Auto, Entry: e.ID, Summary: c.Summary})
+		}
+	case kindContinuation:
+		if d.Retry != nil && d.Retry.Kind != "" {
+			r.put(Retry{Kind: d.Retry.Kind, Attempt: d.Retry.Attempt, MaxAttempts: d.Retry.Most, Reason: d.Retry.Reason, Entry: e.ID})
+		}
+	}
+	return nil
+}
+
+func (r *replayer) message(id session.EntryID, m llm.Message) {
+	for i, b := range m.Blocks {
+		p := Place{Entry: id, Block: i}
+		switch b.Type {
+		case llm.Text, llm.Refusal:
+			r.text(TextDelta{Place: p, Text: b.Text})
+		case llm.Thinking:
+			r.text(ThinkingDelta{Place: p, Text: b.Text})
+		case llm.ToolCall:
+			if m.Stop == llm.StopToolUse || m.Stop == llm.StopEnd {
+				r.put(toolStart(id, i, b))
+			}
+		case llm.Image, llm.Native:
+		}
+	}
+}
+
+func (r *replayer) text(e Event) {
+	switch e := e.(type) {
+	case TextDelta:
+		if e.Text != "" {
+			r.put(e)
+		}
+	case ThinkingDelta:
+		if e.Text != "" {
+			r.put(e)
+		}
+	}
+}
+
+// live replays the committed part of an answer under way, if it belongs to sub.
+func (r *replayer) live(tx *session.Tx, c session.ConversationID, sub session.SubmissionID) error {
+	doc, err := live.Get(tx, liveAt(c))
+	if err != nil || doc.Entry == 0 {
+		return err
+	}
+	for _, t := range tx.LiveTasks() {
+		if t.Kind != TaskGeneration || t.Conversation != c {
+			continue
+		}
+		if g, err := generationOf(t); err != nil {
+			return err
+		} else if g.Submission == sub && g.Entry == doc.Entry {
+			r.message(doc.Entry, partialMessage(doc))
+		}
+	}
+	return nil
+}
+
+// Answer is what a turn said.
+type Answer struct {
+	Entry session.EntryID // the entry that answered, 0 while there is none
+	Text  string          // what was said behind the last tool call, continuations included
+}
+
+// AnswerOf reads the answer of a submission from the record. An unknown or unanswered one gives a zero Entry.
+func (h *Harness) AnswerOf(ctx context.Context, requestID string) (Answer, error) {
+	var a Answer
+	err := h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.SubmissionByRequest(session.Root, requestID)
+		if err != nil {
+			return err
+		}
+		if sub.Status != session.SubmissionAnswered {
+			return nil
+		}
+		entries, err := tx.Entries(session.EntryQuery{Conversation: session.Root, From: sub.Entry, To: sub.Answer})
+		if err != nil {
+			return err
+		}
+		turn, err := turnOf(sub)
+		if err != nil {
+			return err
+		}
+		a.Entry = sub.Answer
+		for _, e := range slices.Backward(entries) {
+			if err := a.add(e, turn); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return a, AsFault(err)
+}
+
+func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
+	switch e.Kind {
+	case kindToolResult:
+		a.Text = ""
+	case kindContinuation:
+		var d entryData
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		if d.GoOn {
+			a.Text = ""
+		}
+	case kindAssistant:
+		var d entryData
+		var m llm.Message
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		if d.Submission != sub {
+			return nil
+		}
+		if err := json.Unmarshal(e.Model, &m); err != nil {
+			return err
+		}
+		a.Text += m.Text()
+	}
+	return nil
+}
+
+// Leads reports whether an input has a turn of its own, or none yet; false says that it joined the turn of another one.
+func (h *Harness) Leads(ctx context.Context, c session.ConversationID, requestID string) (leads bool, err error) {
+	if c == 0 {
+		c = session.Root
+	}
+	err = h.sess.View(ctx, func(tx *session.Tx) error {
+		sub, err := tx.SubmissionByRequest(c, requestID)
+		if err != nil {
+			return err
+		}
+		turn, err := turnOf(sub)
+		leads = turn == sub.ID
+		return err
+	})
+	return leads, AsFault(err)
+}
+
+// Session is the kernel under the harness, for documents of the layers above.
+func (h *Harness) Session() *session.Session { return h.sess }

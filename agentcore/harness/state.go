@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/control"
 	"github.com/workflowd/workflowd/agentcore/harness/turn"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -15,6 +16,7 @@ import (
 const (
 	TaskGeneration = "workflow.generation" // one model request and the calls it leads to
 	TaskTool       = "workflow.tool"       // one call
+	TaskCompaction = "workflow.compaction" // a long context becomes a summary
 )
 
 // Their phases.
@@ -25,6 +27,9 @@ const (
 
 	phaseApprove = "approve" // ask the host
 	phaseExecute = "execute" // the intent is committed
+
+	phaseSummarise = "summarise" // one summary request
+	phasePlace     = "place"     // the summary is complete
 )
 
 // versions of what is stored; they grow when a stored shape changes.
@@ -39,10 +44,12 @@ type genState struct {
 	Cutoff     session.EntryID        `json:"cutoff"`           // the request shows entries up to here
 	Entry      session.EntryID        `json:"entry"`            // reserved for the answer: items have their ids before it is written
 	Budget     turn.Budget            `json:"budget,omitzero"`
-	Spoken     bool                   `json:"spoken,omitempty"`  // interrupted pieces of the same answer have text
-	Attempt    int                    `json:"attempt,omitempty"` // resends of this very request
-	WakeAt     time.Time              `json:"wakeAt,omitzero"`   // retry: absolute
-	Failed     []usageRecord          `json:"failed,omitempty"`  // what resent attempts cost
+	Spoken     bool                   `json:"spoken,omitempty"`     // interrupted pieces of the same answer have text
+	Attempt    int                    `json:"attempt,omitempty"`    // resends of this very request
+	WakeAt     time.Time              `json:"wakeAt,omitzero"`      // retry: absolute
+	Failed     []usageRecord          `json:"failed,omitempty"`     // what resent attempts cost
+	Compaction session.TaskID         `json:"compaction,omitempty"` // the request waits for it
+	Compacted  bool                   `json:"compacted,omitempty"`  // it has had one
 }
 
 // after is the state of the turn's next generation, with a full budget.
@@ -58,6 +65,41 @@ func generationOf(t session.Task) (genState, error) {
 	}
 	g.Conversation = t.Conversation
 	return g, nil
+}
+
+// compactInput says what a compaction summarises: what the model sees up to Cutoff, from KeepFrom on left as it is.
+type compactInput struct {
+	Submission   session.SubmissionID `json:"sub,omitempty"` // whose turn hears of it; 0 = nobody's
+	Settings     json.RawMessage      `json:"settings,omitempty"`
+	Auto         bool                 `json:"auto,omitempty"`
+	Instructions string               `json:"instructions,omitempty"`
+	Cutoff       session.EntryID      `json:"cutoff"`
+	KeepFrom     session.EntryID      `json:"keepFrom,omitempty"` // 0 = nothing is kept
+}
+
+// compactState is a compaction's checkpoint.
+type compactState struct {
+	Work   compaction.Work `json:"work"`
+	Budget turn.Budget     `json:"budget,omitzero"`
+	WakeAt time.Time       `json:"wakeAt,omitzero"`
+	Calls  int             `json:"calls,omitempty"` // requests that have ended, for the ids of their bills
+	Bills  []usageRecord   `json:"bills,omitempty"`
+}
+
+// compactOutcome is what a compaction leaves for the generation that waits.
+type compactOutcome struct {
+	Entry session.EntryID `json:"entry,omitempty"`
+	Bills []usageRecord   `json:"bills,omitempty"` // of one that failed: a finished one has them in its entry
+	why   string
+}
+
+// compactionData is what an entry, or a write that waits, says of a compaction.
+type compactionData struct {
+	Auto     bool            `json:"auto,omitempty"`
+	Summary  string          `json:"summary"`
+	KeepFrom session.EntryID `json:"keepFrom,omitempty"` // writes
+	Cutoff   session.EntryID `json:"cutoff,omitempty"`   // writes
+	Bills    []usageRecord   `json:"bills,omitempty"`    // writes
 }
 
 // usageRecord is one bill.
@@ -91,9 +133,10 @@ type toolOutcome struct {
 // entryData is the part of an entry for people and recovery.
 type entryData struct {
 	Submission session.SubmissionID `json:"sub"`
-	Usage      []usageRecord        `json:"usage,omitempty"`   // assistant: this response and failed attempts before it
-	Retry      *retryData           `json:"retry,omitempty"`   // continuation
-	GoOn       bool                 `json:"goOn,omitempty"`    // continuation that a hook asked for: what was said is no answer
+	Usage      []usageRecord        `json:"usage,omitempty"` // assistant: this response and failed attempts before it
+	Retry      *retryData           `json:"retry,omitempty"` // continuation
+	GoOn       bool                 `json:"goOn,omitempty"`  // continuation that a hook asked for: what was said is no answer
+	Compaction *compactionData      `json:"compaction,omitempty"`
 	Call       *callData            `json:"call,omitempty"`    // tool-result
 	Tools      []string             `json:"tools,omitempty"`   // system
 	Failure    string               `json:"failure,omitempty"` // assistant that did not end well: why
@@ -133,6 +176,7 @@ const (
 	reasonStorage = "storage" // the store refused what the turn had to write
 	reasonSetup   = "no_model"
 	reasonReset   = "reset"
+	reasonStale   = "stale"
 )
 
 // submitted is a submission's payload.
@@ -141,9 +185,13 @@ type submitted struct {
 	Images   []llm.Block     `json:"images,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
 
-	Mode  control.Mode         `json:"mode,omitempty"`  // "" = FollowUp
-	Reset *resetData           `json:"reset,omitempty"` // a reset and no input
-	Turn  session.SubmissionID `json:"turn,omitempty"`  // the turn a steer has joined
+	Mode  control.Mode `json:"mode,omitempty"`  // "" = FollowUp
+	Reset *resetData   `json:"reset,omitempty"` // a reset and no input
+	// Compact asks for a summary in place of the context, and is no input; Prompt are its instructions.
+	Compact bool `json:"compact,omitempty"`
+	// Summary is a finished one that waits for a boundary.
+	Summary *compactionData      `json:"summary,omitempty"`
+	Turn    session.SubmissionID `json:"turn,omitempty"` // the turn a steer has joined
 }
 
 type resetData struct {

@@ -30,7 +30,9 @@ var update = flag.Bool("update", false, "rewrite what must come out of the stori
 // Promise: P-148, P-149, P-151, P-152, P-154, P-155, P-335, P-809, P-812, P-816, P-465, P-466, P-467, P-483, P-484, P-485, P-486
 // Promise: P-487, P-496, P-551, P-552, P-553, P-554, P-555, P-556, P-559, P-560, P-562, P-563, P-564, P-565, P-566
 // Promise: P-569, P-570, P-572, P-574, P-575, P-576, P-579, P-580, P-581, P-584, P-585, P-586, P-587, P-588, P-589
-// Promise: P-590, P-591, P-592, P-593, P-595
+// Promise: P-590, P-591, P-592, P-593, P-595, P-043, P-044, P-045, P-124, P-125, P-126, P-497, P-503, P-504, P-507, P-508
+// Promise: P-510, P-511, P-512, P-513, P-514, P-517, P-518, P-522, P-523, P-526, P-529, P-530, P-531, P-532, P-536, P-538
+// Promise: P-540
 func TestStories(t *testing.T) {
 	for name, s := range stories(t) {
 		t.Run(name, func(t *testing.T) {

@@ -51,6 +51,14 @@ func (p *player) entryLine(e session.Entry) string {
 			}
 		}
 		return line
+	case "workflow.compaction":
+		var d struct{ Compaction struct{ Summary string } }
+		p.decode(e.Data, &d)
+		line := fmt.Sprintf("summary %q", clipped(d.Compaction.Summary))
+		if e.Head != e.ID {
+			line += " and what came after"
+		}
+		return line
 	case "workflow.reset":
 		if e.Model == nil {
 			return "reset"
@@ -99,6 +107,9 @@ func clipped(s string) string {
 
 // submissionLine tells what happened to a submission, where its entry does not.
 func (p *player) submissionLine(sub session.Submission) string {
+	if strings.HasPrefix(sub.RequestID, "compaction:") {
+		sub.RequestID = "compaction" // its number is chance
+	}
 	switch sub.Status {
 	case session.SubmissionQueued:
 		var payload struct{ Mode control.Mode }
@@ -157,6 +168,7 @@ func (s storyTool) Prepare(args json.RawMessage) (json.RawMessage, error) { retu
 func (s storyTool) Execute(ctx context.Context, c tool.Call) (tool.Result, error) {
 	var args struct {
 		Hold, Say, Fail string
+		Long            int // tokens of output
 		End             bool
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
@@ -173,7 +185,7 @@ func (s storyTool) Execute(ctx context.Context, c tool.Call) (tool.Result, error
 	if args.Fail != "" {
 		return tool.Result{}, errors.New(args.Fail)
 	}
-	r := tool.Text(args.Say)
+	r := tool.Text(args.Say + strings.Repeat("word", args.Long))
 	r.Terminate = args.End
 	return r, nil
 }

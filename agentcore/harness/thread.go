@@ -166,6 +166,7 @@ const (
 	kindContinuation = "workflow.continuation"
 	kindReset        = "workflow.reset"
 	kindRestore      = "workflow.restore" // a context that was made elsewhere begins: its messages follow, of the kinds above
+	kindCompaction   = "workflow.compaction"
 )
 
 // item is a transcript entry with its content decoded, once.
@@ -238,31 +239,43 @@ const missingResult = "There is no result for this call: it was interrupted and 
 // items and cutoff give the same messages, after any restart. Results stand directly behind the assistant message that
 // made the calls, in call order, each call exactly once; results without a call are left out; aborted answers too. Edits
 // count when their entry is active; of several for one target the newest does.
+//
+// What a response from before the newest head was counted at says nothing about the context now, and is left out.
+// Source: durable kernel 1.4, P-547.
 func derive(items []item, cutoff session.EntryID) modelContext {
 	var c modelContext
+	c.system = walk(items, cutoff, func(_ item, m llm.Message) { c.messages = append(c.messages, m) })
+	return c
+}
+
+// walk is derive for who wants to know which item each message comes from. It returns the system prompt.
+func walk(items []item, cutoff session.EntryID, say func(it item, m llm.Message)) (system string) {
 	active, head := activeRange(items, cutoff)
 	active, head = edited(active, head)
-	results := map[string]llm.Message{} // by presentation id: a call id may come again in a later turn
+	results := map[string]item{} // by presentation id: a call id may come again in a later turn
 	for _, it := range active {
 		if it.kind == kindToolResult && it.model {
-			results[it.message.CallID] = it.message
+			results[it.message.CallID] = it
 		}
 	}
 	if head != nil && head.model {
-		c.messages = append(c.messages, head.message)
+		say(*head, head.message)
 	}
 	for _, it := range active {
+		if head != nil && it.id < head.id && it.message.Usage != nil {
+			it.message.Usage = nil
+		}
 		switch {
 		case it.kind == kindSystem && it.model:
-			c.system = it.system
+			system = it.system
 		case !it.model || it.head != 0 || it.kind == kindToolResult:
 		case it.message.Role == llm.RoleAssistant:
-			c.assistant(it, results)
+			assistant(it, results, say)
 		default:
-			c.messages = append(c.messages, it.message)
+			say(it, it.message)
 		}
 	}
-	return c
+	return system
 }
 
 // activeRange returns the items from the newest head up to the cutoff, and the head itself.
@@ -325,9 +338,9 @@ func (it item) edit(e edit) item {
 	return it
 }
 
-// assistant appends an assistant message and the results of its calls. The stored call ids are the provider's and may
+// assistant says an assistant message and the results of its calls. The stored call ids are the provider's and may
 // repeat over turns; results are stored under the presentation id, so each finds its own.
-func (c *modelContext) assistant(it item, results map[string]llm.Message) {
+func assistant(it item, results map[string]item, say func(it item, m llm.Message)) {
 	m := it.message
 	switch m.Stop {
 	case llm.StopAborted:
@@ -339,18 +352,19 @@ func (c *modelContext) assistant(it item, results map[string]llm.Message) {
 	if len(m.Blocks) == 0 {
 		return
 	}
-	c.messages = append(c.messages, m)
+	say(it, m)
 	for i, b := range m.Blocks {
 		if b.Type != llm.ToolCall {
 			continue
 		}
-		r, ok := results[toolCallID(it.id, i)]
+		from, ok := results[toolCallID(it.id, i)]
+		r := from.message
 		if !ok {
-			r = llm.TextMessage(llm.RoleToolResult, missingResult)
+			from, r = it, llm.TextMessage(llm.RoleToolResult, missingResult)
 			r.IsError = true
 		}
 		r.CallID, r.ToolName = b.CallID, b.Name
-		c.messages = append(c.messages, r)
+		say(from, r)
 	}
 }
 

@@ -27,6 +27,10 @@ var (
 	continueEmpty string
 	//go:embed plan_revise.md
 	planRevise string
+	//go:embed summarise.md
+	summarise string
+	//go:embed summary.md
+	summary string
 	//go:embed submit.md
 	submit string
 	//go:embed submit_missing.md
@@ -112,4 +116,22 @@ func Submit(tool string) string {
 // SubmitMissing asks once more, after a turn that ended without the call.
 func SubmitMissing(tool string) string {
 	return strings.ReplaceAll(strings.TrimSpace(submitMissing), "{{tool}}", tool)
+}
+
+// Summarise asks for a summary of a transcript. instructions are a person's, "" = none; merge says that the transcript
+// consists of summaries of parts in order.
+func Summarise(instructions string, merge bool) string {
+	text := strings.TrimSpace(summarise)
+	if merge {
+		text += "\n\nThe transcript consists of summaries of one conversation's parts, in order. Make one summary of them: where they differ, the later part counts."
+	}
+	if instructions = strings.TrimSpace(instructions); instructions != "" {
+		text += "\n\nThe user asks you to mind this in particular:\n" + instructions
+	}
+	return text
+}
+
+// Summary is how a summary stands in the context in place of what it summarises.
+func Summary(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(summary), "{{summary}}", strings.TrimSpace(text))
 }

@@ -32,7 +32,7 @@ var Levels = [][]string{
 		"store/sqlite/disktest", "workflow",
 	},
 	4: {
-		"agentcore/llm/scripted", "agentcore/task", "agentcore/tool/builtin",
+		"agentcore/compaction", "agentcore/llm/scripted", "agentcore/task", "agentcore/tool/builtin",
 		"executor/internal/...", "executor/runlog", "store/sessionstore", "workflow/standalone",
 	},
 	5: {

@@ -54,7 +54,7 @@ func (n Node) Stream(ctx workflow.NodeContext, in agentcore.Input) iter.Seq2[out
 			err = context.Cause(ctx)
 		} else if shown(err) {
 			c, rowErr := outputitems.OpenError(p.id("error", strconv.Itoa(ctx.Run().Attempt)), string(fault.KindOf(err)), err.Error())
-			if rowErr == nil && !w.write("", p.closeText(outputitems.StatusInterrupted)) || !w.write("", []outputitems.Chunk{c}) {
+			if rowErr == nil && !w.write("", p.broken()) || !w.write("", []outputitems.Chunk{c}) {
 				return
 			}
 		}

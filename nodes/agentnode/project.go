@@ -14,10 +14,11 @@ import (
 // projector turns the events of a turn into chunks, and passes on only those that change what is known. It is owned by
 // one goroutine.
 type projector struct {
-	acc  *outputitems.Accumulator
-	key  string // session key
-	run  string // run id and visit: a second run of the same session makes items of its own
-	text string // the text or reasoning item still open
+	acc       *outputitems.Accumulator
+	key       string // session key
+	run       string // run id and visit: a second run of the same session makes items of its own
+	text      string // the text or reasoning item still open
+	shrinking string // the compaction still open
 }
 
 // newProjector starts behind the chunks that are committed.
@@ -90,6 +91,9 @@ func (p *projector) chunks(e agentcore.Event) ([]outputitems.Chunk, error) {
 		}
 		c, err := p.retry(e)
 		return append(p.closeText(outputitems.StatusInterrupted), c...), err
+	case agentcore.Compaction:
+		c, err := p.compaction(e)
+		return append(p.closeText(outputitems.StatusCompleted), c...), err
 	case agentcore.Plan:
 		if e.Phase != agentcore.End {
 			return nil, nil
@@ -204,6 +208,36 @@ func (p *projector) retry(e agentcore.Retry) ([]outputitems.Chunk, error) {
 	id := p.id("retry", strconv.FormatInt(int64(e.Entry), 10))
 	j, err := outputitems.NewJSON(RetryRow{string(e.Kind), e.Attempt, e.MaxAttempts, e.Reason})
 	return []outputitems.Chunk{outputitems.OpenPart(id, outputitems.PartRetry, j), outputitems.Done(id, outputitems.StatusCompleted)}, err
+}
+
+// CompactionRow is the content of a compaction row.
+type CompactionRow struct {
+	Auto    bool   `json:"auto"`
+	Summary string `json:"summary,omitempty"`
+}
+
+func (p *projector) compaction(e agentcore.Compaction) ([]outputitems.Chunk, error) {
+	id := p.id("compaction", strconv.FormatInt(int64(e.Task), 10))
+	j, err := outputitems.NewJSON(CompactionRow{e.Auto, e.Summary})
+	_, known := p.acc.Item(id)
+	var out []outputitems.Chunk
+	if !known {
+		out = append(out, outputitems.OpenPart(id, outputitems.PartCompaction, j))
+	}
+	if p.shrinking = id; e.Phase == agentcore.End {
+		p.shrinking = ""
+		out = append(out, outputitems.SetContent(id, j), outputitems.Done(id, outputitems.StatusCompleted))
+	}
+	return out, err
+}
+
+// broken closes what a failure leaves open.
+func (p *projector) broken() []outputitems.Chunk {
+	out := p.closeText(outputitems.StatusInterrupted)
+	if p.shrinking != "" {
+		out = append(out, outputitems.Done(p.shrinking, outputitems.StatusFailed))
+	}
+	return out
 }
 
 func (p *projector) ring(e agentcore.ContextUsage) ([]outputitems.Chunk, error) {

@@ -41,6 +41,7 @@ const (
 	Round                 // run the calls
 	Resend                // same request again, after delay
 	CarryOn               // keep the text, ask the model to go on
+	Compact               // make the context smaller, then ask again
 	Fail                  // the turn is unanswered
 	Abandon               // somebody stopped it: the abort phase takes over
 )
@@ -50,6 +51,9 @@ func Next(b Budget, r Response) Decision {
 	switch {
 	case r.Err != nil && r.Err.Class == llm.Canceled:
 		return Decision{Act: Abandon}
+	case r.Err != nil && r.Err.Class == llm.Overflow && b.Overflow < MaxOverflow:
+		b.Overflow++
+		return Decision{Act: Compact, Budget: b, Reason: r.Err.Error()}
 	case r.Err != nil && !r.Err.Retryable():
 		return Decision{Act: Fail, Failure: fault.ModelError, Reason: r.Err.Error()}
 	case r.Err != nil:
@@ -116,6 +120,7 @@ type Budget struct {
 	Length     int `json:"length,omitempty"`
 	Empty      int `json:"empty,omitempty"`
 	LostCalls  int `json:"lostCalls,omitempty"` // calls that went missing, for the final message
+	Overflow   int `json:"overflow,omitempty"`  // compactions because the provider said that the context is too long
 }
 
 // spend takes one attempt of kind. ok is false when none is left; attempt and most are what a retry row shows.

@@ -10,6 +10,8 @@ const (
 	MaxLength = 2
 	// MaxEmpty bounds continuations asking for an answer that did not come.
 	MaxEmpty = 1
+	// MaxOverflow bounds compactions because the provider said that the context is too long.
+	MaxOverflow = 1
 	// BaseBackoff is the wait before the first further attempt; it doubles with each one.
 	BaseBackoff = 250 * time.Millisecond
 	// MaxBackoff caps every wait.
