@@ -12,6 +12,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/session"
+	"github.com/workflowd/workflowd/agentcore/task"
 	"github.com/workflowd/workflowd/internal/faultpoint"
 	"github.com/workflowd/workflowd/internal/strictjson"
 )
@@ -293,10 +294,11 @@ func (h *Harness) descent(tx *session.Tx, at session.ConversationID) (map[sessio
 			continue
 		}
 		owner, err := tx.Task(c.Owner)
-		if err != nil {
+		switch {
+		case errors.Is(err, session.ErrNotFound): // removed with its conversation
+		case err != nil:
 			return nil, err
-		}
-		if reached[owner.Conversation] {
+		case reached[owner.Conversation]:
 			reached[c.ID] = true
 		}
 	}
@@ -310,6 +312,21 @@ func markTask(tx *session.Tx, t session.Task, reason string) {
 		tx.PutTask(t)
 		tx.Sync()
 	}
+}
+
+// reached ends what waits in conversations whose owners are going down. Source: durable kernel 2.5.
+func (h *Harness) reached(tx *session.Tx, list []task.Reached) error {
+	queues := make([][]queued, len(list))
+	for i, r := range list { // records are read before the first write
+		var err error
+		if queues[i], err = h.queue(tx, r.Conversation); err != nil {
+			return err
+		}
+	}
+	for i, r := range list {
+		h.dropQueue(tx, queues[i], r.Reason)
+	}
+	return nil
 }
 
 // dropQueue ends the queued inputs unanswered. Queued writes stay.

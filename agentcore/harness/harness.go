@@ -110,6 +110,7 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 	}
 	sess.Watch(h.committed)
 	h.sched = task.NewSchedulerFrom(sess, h.fail, task.Join(task.NewFixed(h.generation(), h.toolTask(), h.compaction()), others))
+	h.sched.OnReach(h.reached)
 	return h, nil
 }
 
