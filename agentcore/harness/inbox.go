@@ -97,6 +97,12 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		if busy && q.input.Mode == control.Reject {
 			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", requestID)
 		}
+		starts := !busy && len(queue) == 0 && q.input.Reset == nil
+		if starts && setup != nil {
+			if _, err := h.told(tx, c, newest); err != nil { // whether the prompt is shown already
+				return err
+			}
+		}
 		if err := h.ensureRoot(tx); err != nil {
 			return err
 		}
@@ -115,7 +121,7 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		switch {
 		case busy:
 			return nil
-		case len(queue) == 0 && q.input.Reset == nil:
+		case starts:
 			return h.place(tx, q, setup)
 		}
 		return h.placeFrom(tx, append(queue, q), atRest)
