@@ -50,10 +50,12 @@ crash: ## kill a real process at every durable edge and KILLS=200 times at rando
 	$(GO) test ./test/crash -v -count=1 -timeout 60m -args -crash.all -crash.random $(KILLS)
 
 ORACLE_OPS ?= 1000000
-soak: ## long runs: ORACLE_OPS=1000000 random operations against each session store, KILLS=200 random kills
+SESSIONS ?= 5000
+soak: ## long runs: ORACLE_OPS=1000000 random operations against each session store, KILLS=200 random kills, SESSIONS=5000 that idle
 	$(GO) test ./agentcore/session -v -count=1 -timeout 120m -run Oracle -args -oracle.ops $(ORACLE_OPS)
 	$(GO) test ./store/sessionstore -v -count=1 -timeout 240m -run AgreesWith -args -oracle.ops $(ORACLE_OPS)
 	$(GO) test ./test/crash -v -count=1 -timeout 120m -run Random -args -crash.random $(KILLS)
+	$(GO) test ./test/scale -v -count=1 -timeout 60m -run Idle -args -scale.sessions $(SESSIONS) -scale.wakes 2000
 
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME=20s

@@ -50,7 +50,9 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{opts: opts, provider: provider, places: map[string]*place{}}
-	if a.h, err = harness.Open(ctx, storage, opts.Session.harness(a.resolve), opts.Sync); err != nil {
+	o := opts.Session.harness(a.resolve)
+	o.Idle = a.idle
+	if a.h, err = harness.Open(ctx, storage, o, opts.Sync); err != nil {
 		if fault.KindOf(err) == "" && ctx.Err() == nil {
 			err = fault.New(fault.Storage, "%w", err)
 		}

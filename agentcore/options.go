@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -68,9 +69,12 @@ var endpoints = map[string]struct{ url, keyVariable string }{
 	"openai": {"https://api.openai.com/v1", "OPENAI_API_KEY"},
 }
 
+// environs is the environment made last: thousands of agents share one copy, which nobody changes.
+var environs atomic.Pointer[[]string]
+
 // environ is what commands of the bash tool inherit: everything but keys of models.
 func (o Options) environ() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+	list := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		for _, known := range endpoints {
 			if name == known.keyVariable {
@@ -79,6 +83,11 @@ func (o Options) environ() []string {
 		}
 		return slices.Contains(o.HideEnv, name)
 	})
+	if last := environs.Load(); last != nil && slices.Equal(*last, list) {
+		return *last
+	}
+	environs.Store(&list)
+	return list
 }
 
 // provider returns the model endpoint that o names.

@@ -16,7 +16,8 @@ import (
 	"github.com/workflowd/workflowd/agentcore/tool/builtin"
 )
 
-// place is where the tools of a turn act, opened once for equal settings and kept until Close.
+// place is where the tools of a turn act, made once for equal settings. Its environment is kept until Close: what a tool
+// left there stays. The guard, which holds open directories, and the tools are nil while nobody uses the session.
 type place struct {
 	env   *local.Environment
 	guard *permission.Guard
@@ -29,7 +30,26 @@ const CleanupTimeout = 5 * time.Second
 func (p *place) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), CleanupTimeout)
 	defer cancel()
-	return errors.Join(p.env.Cleanup(ctx), p.guard.Close())
+	return errors.Join(p.env.Cleanup(ctx), p.shut())
+}
+
+// shut gives the open directories back.
+func (p *place) shut() error {
+	if p.guard == nil {
+		return nil
+	}
+	guard := p.guard
+	p.guard, p.tools = nil, nil
+	return guard.Close()
+}
+
+// idle gives back what an idle session need not hold. No step of a turn runs.
+func (a *Agent) idle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.places {
+		_ = p.shut() // directories that were only read from
+	}
 }
 
 // resolve makes stored settings live: the harness calls it once per turn, after a restart again.
@@ -38,12 +58,12 @@ func (a *Agent) resolve(_ context.Context, raw json.RawMessage) (harness.Setup, 
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return harness.Setup{}, fault.New(fault.Storage, "settings of a turn: %w", err)
 	}
-	p, err := a.place(string(raw), s)
+	tools, err := a.tools(string(raw), s)
 	if err != nil {
 		return harness.Setup{}, err
 	}
-	names := make([]string, len(p.tools))
-	for i, t := range p.tools {
+	names := make([]string, len(tools))
+	for i, t := range tools {
 		names[i] = t.Spec().Name
 	}
 	var compact compaction.Settings
@@ -52,50 +72,58 @@ func (a *Agent) resolve(_ context.Context, raw json.RawMessage) (harness.Setup, 
 	}
 	return harness.Setup{
 		Compaction: compact,
-		Provider:   a.provider, Model: s.Model, Effort: s.Effort, MaxTokens: s.MaxTokens, Window: s.Window, Tools: p.tools,
+		Provider:   a.provider, Model: s.Model, Effort: s.Effort, MaxTokens: s.MaxTokens, Window: s.Window, Tools: tools,
 		System: prompt.System(prompt.Sections{Persona: s.SystemPrompt, Workdir: s.Workdir, Plan: s.Mode == permission.Plan, Tools: names}),
 	}, nil
 }
 
-func (a *Agent) place(key string, s settings) (*place, error) {
+func (a *Agent) tools(key string, s settings) ([]harness.Offered, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.places[key]; p != nil {
-		return p, nil
+	p := a.places[key]
+	if p == nil {
+		e, err := local.New(local.Options{Dir: s.Workdir, Env: a.opts.environ()})
+		if err != nil {
+			return nil, fault.New(fault.InputValidation, "%w", err)
+		}
+		p = &place{env: e}
 	}
-	p, err := openPlace(s, a.opts)
-	if err == nil {
-		a.places[key] = p
+	if p.guard == nil {
+		if err := p.open(s, a.opts); err != nil {
+			if a.places[key] == nil {
+				err = errors.Join(err, p.close())
+			}
+			return nil, err
+		}
 	}
-	return p, err
+	a.places[key] = p
+	return p.tools, nil
 }
 
-// openPlace opens the working directory and makes the tools: the built-in ones that policy and mode allow, then the
-// host's own.
-func openPlace(s settings, o Options) (*place, error) {
-	guard, err := permission.New(permission.Reach{Policy: s.Policy, Workdir: s.Workdir, AllowedDirectories: s.Allowed})
-	if err != nil {
-		return nil, err
+// open opens the working directory and makes the tools: the built-in ones that policy and mode allow, then the host's own.
+func (p *place) open(s settings, o Options) (err error) {
+	if p.guard, err = permission.New(permission.Reach{Policy: s.Policy, Workdir: s.Workdir, AllowedDirectories: s.Allowed}); err != nil {
+		return err
 	}
-	e, err := local.New(local.Options{Dir: s.Workdir, Env: o.environ()})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.shut())
+		}
+	}()
+	tools, err := builtin.Set(builtin.Options{Env: p.env, Guard: p.guard, Policy: s.Policy, Mode: s.Mode, Only: o.Tools})
 	if err != nil {
-		return nil, errors.Join(fault.New(fault.InputValidation, "%w", err), guard.Close())
-	}
-	p := &place{env: e, guard: guard}
-	tools, err := builtin.Set(builtin.Options{Env: e, Guard: guard, Policy: s.Policy, Mode: s.Mode, Only: o.Tools})
-	if err != nil {
-		return nil, errors.Join(err, p.close())
+		return err
 	}
 	for _, t := range tools {
 		p.tools = append(p.tools, harness.Offered{Tool: t})
 	}
 	for _, t := range o.ExtraTools {
 		if err := unique(p.tools, t); err != nil {
-			return nil, errors.Join(err, p.close())
+			return err
 		}
 		p.tools = append(p.tools, harness.Offered{Tool: t, Own: true})
 	}
-	return p, nil
+	return nil
 }
 
 func unique(tools []harness.Offered, t tool.Tool) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 
@@ -345,14 +344,7 @@ func (h *Harness) dropQueue(tx *session.Tx, queue []queued, reason string) {
 func (h *Harness) Messages(ctx context.Context) ([]llm.Message, error) {
 	var c modelContext
 	err := h.sess.View(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, session.Root)
-		if err == nil {
-			err = th.broken
-		}
-		if err != nil {
-			return err
-		}
-		cutoff := session.EntryID(math.MaxInt64)
+		cutoff := newest
 		for _, t := range tx.LiveTasks() {
 			if t.Kind != TaskGeneration || t.Conversation != session.Root {
 				continue
@@ -365,8 +357,11 @@ func (h *Harness) Messages(ctx context.Context) ([]llm.Message, error) {
 				cutoff = g.Entry - 1 // results are still to come
 			}
 		}
-		c = derive(th.items, cutoff)
-		return nil
+		th, err := h.told(tx, session.Root, cutoff)
+		if err == nil {
+			c = derive(th.items, cutoff)
+		}
+		return err
 	})
 	return c.messages, AsFault(err)
 }
@@ -384,10 +379,7 @@ func (h *Harness) ResetIdle(ctx context.Context, requestID string) error {
 // Source: P-477 to P-480.
 func (h *Harness) Restore(ctx context.Context, messages []llm.Message) error {
 	_, err := h.sess.Commit(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, session.Root)
-		if err == nil {
-			err = th.broken
-		}
+		th, err := h.told(tx, session.Root, whole)
 		if err != nil {
 			return err
 		}

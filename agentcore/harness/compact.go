@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/compaction"
 	"github.com/workflowd/workflowd/agentcore/control"
@@ -26,7 +25,7 @@ var (
 func (h *Harness) compaction() task.Definition {
 	return task.Definition{
 		Kind: TaskCompaction, Version: taskVersion,
-		Phases:  map[string]task.Phase{phaseSummarise: h.summarise, phaseRetry: h.summariseLater, phasePlace: h.placeWhenFree},
+		Phases:  map[string]task.Phase{phaseSummarise: h.step(h.summarise), phaseRetry: h.step(h.summariseLater), phasePlace: h.step(h.placeWhenFree)},
 		Abort:   h.abortCompaction,
 		Cleanup: h.faultCompaction,
 	}
@@ -55,7 +54,7 @@ func contextItems(items []item, cutoff session.EntryID) []compaction.Item {
 func (h *Harness) makeRoom(ctx context.Context, inv *task.Invocation, g genState, setup Setup, overflow error) (waits bool, err error) {
 	var items []compaction.Item
 	err = h.sess.View(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, g.Conversation)
+		th, err := h.told(tx, g.Conversation, g.Cutoff)
 		if err == nil {
 			items = contextItems(th.items, g.Cutoff)
 		}
@@ -113,7 +112,7 @@ func (h *Harness) compacted(ctx context.Context, g *genState) (*compactOutcome, 
 	return failed, err
 }
 
-// startCompaction places a compaction that somebody asked for. Source: P-500 to P-510.
+// startCompaction places a compaction that somebody asked for, of a transcript that was read. Source: P-500 to P-510.
 func (h *Harness) startCompaction(tx *session.Tx, q queued) error {
 	c := q.sub.Conversation
 	th := h.threads[c]
@@ -138,7 +137,7 @@ func (h *Harness) startCompaction(tx *session.Tx, q queued) error {
 // compactBehind starts a compaction in the background: what is new meanwhile stays as it is. Source: P-124 to P-126.
 func (h *Harness) compactBehind(tx *session.Tx, c control.Compact, settings json.RawMessage, r *control.Receipt) error {
 	at := target(c.Head())
-	th, err := h.thread(tx, at)
+	th, err := h.told(tx, at, newest)
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (h *Harness) summarising(ctx context.Context, inv *task.Invocation) (s summ
 		return s, &notSummarised{err}
 	}
 	return s, h.sess.View(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, c)
+		th, err := h.told(tx, c, s.in.Cutoff)
 		if err != nil {
 			return err
 		}
@@ -378,12 +377,16 @@ func (h *Harness) placeWhenFree(ctx context.Context, inv *task.Invocation) error
 		}
 		input := submitted{Summary: &compactionData{Summary: state.Work.Summary(), KeepFrom: in.KeepFrom, Cutoff: in.Cutoff, Bills: state.Bills}}
 		sub := session.Submission{Conversation: c, RequestID: fmt.Sprintf("compaction:%d", inv.Task().ID), Status: session.SubmissionQueued, Payload: mustJSON(input)}
+		head, err := headOf(tx, c)
+		if err != nil {
+			return nil, err
+		}
 		sub.ID = tx.CreateSubmission(sub)
 		settled := task.Settle{Outcome: session.Outcome{Status: session.Completed}}
 		if h.busy(tx, c) {
 			return settled, nil
 		}
-		return settled, h.placeFrom(tx, append(queue, queued{sub, input}), atRest)
+		return settled, h.placeFrom(tx, append(queue, queued{sub, input, head}), atRest)
 	})
 	if err == nil {
 		pointSummaryPlaced.Hit()
@@ -391,14 +394,20 @@ func (h *Harness) placeWhenFree(ctx context.Context, inv *task.Invocation) error
 	return err
 }
 
+// headOf is the newest head of a conversation, 0 when there is none.
+func headOf(tx *session.Tx, c session.ConversationID) (session.EntryID, error) {
+	head, err := tx.NewestHead(c, 0)
+	if errors.Is(err, session.ErrNotFound) {
+		return 0, nil
+	}
+	return head.ID, err
+}
+
 // placeSummary places the summary of a compaction in the background, unless a newer head has overtaken it. It returns the
 // entry, or 0. Source: durable kernel 4.2 "Stale rule".
 func (h *Harness) placeSummary(tx *session.Tx, q queued, overtaken bool) session.EntryID {
 	c, s := q.sub.Conversation, *q.input.Summary
-	for _, it := range slices.Backward(h.threads[c].items) {
-		overtaken = overtaken || it.head != 0 && it.id > s.Cutoff
-	}
-	if overtaken {
+	if overtaken || q.head > s.Cutoff {
 		h.settle(tx, q.sub, session.SubmissionUnanswered, 0, reasonStale, "a newer summary or reset has taken its place")
 		return 0
 	}

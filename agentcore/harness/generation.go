@@ -31,7 +31,7 @@ var (
 func (h *Harness) generation() task.Definition {
 	return task.Definition{
 		Kind: TaskGeneration, Version: taskVersion,
-		Phases:  map[string]task.Phase{phaseRequest: h.request, phaseRetry: h.retry, phaseTools: h.tools},
+		Phases:  map[string]task.Phase{phaseRequest: h.step(h.request), phaseRetry: h.step(h.retry), phaseTools: h.step(h.tools)},
 		Abort:   h.abortGeneration,
 		Cleanup: h.faultGeneration,
 	}
@@ -162,10 +162,7 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 	var partial *liveDoc
 	derived := false
 	read := func(tx *session.Tx) error {
-		th, err := h.thread(tx, g.Conversation)
-		if err == nil {
-			err = th.broken
-		}
+		th, err := h.told(tx, g.Conversation, g.Cutoff)
 		if err != nil {
 			return err
 		}
@@ -185,7 +182,7 @@ func (h *Harness) prepare(ctx context.Context, inv *task.Invocation, g *genState
 		return req, partial, err
 	}
 	if _, err := inv.Write(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, g.Conversation)
+		th, err := h.told(tx, g.Conversation, newest)
 		if err != nil {
 			return err
 		}

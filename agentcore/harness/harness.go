@@ -46,6 +46,9 @@ type Options struct {
 	Registry registry.Reader
 	// HookFailed is told about hooks that failed and were skipped. It must not call the harness. Nil: nobody is told.
 	HookFailed func(registry.HookError)
+	// Idle is called when nobody has used the session for a while and no step of a turn runs: what Resolve opened may be
+	// given back, and a later Resolve opens it again. It must be quick and must not call the harness. Nil does nothing.
+	Idle func()
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -75,6 +78,7 @@ type Harness struct {
 	threads map[session.ConversationID]*thread // those that were needed so far
 
 	mu     sync.Mutex
+	steps  int // of turns, that run
 	setups map[session.ConversationID]resolution
 	host   Host
 	subs   map[session.SubmissionID][]*feed
@@ -83,8 +87,8 @@ type Harness struct {
 	rest   []chan struct{} // closed when no task is live
 }
 
-// Open takes ownership of storage and loads the main conversation. Nothing runs until Run, Control or Resume. The harness
-// closes storage.
+// Open takes ownership of storage. Nothing runs until Run, Control or Resume, and a transcript is read when a request
+// needs it. The harness closes storage.
 func Open(ctx context.Context, storage session.Storage, opts Options, mode session.SyncMode) (*Harness, error) {
 	var others task.Source = task.Fixed{}
 	if opts.Registry != nil {
@@ -109,6 +113,7 @@ func open(ctx context.Context, storage session.Storage, opts Options, mode sessi
 		return nil, errors.Join(err, sess.Close())
 	}
 	sess.Watch(h.committed)
+	sess.OnIdle(h.idle)
 	h.sched = task.NewSchedulerFrom(sess, h.fail, task.Join(task.NewFixed(h.generation(), h.toolTask(), h.compaction()), others))
 	h.sched.OnReach(h.reached)
 	return h, nil
@@ -232,6 +237,38 @@ func (h *Harness) StoreID() string { return h.sess.StoreID() }
 func (h *Harness) Close() error {
 	h.sched.Close()
 	return h.sess.Close()
+}
+
+// idle forgets what can be read or resolved again, unless a step runs. It runs on the line.
+func (h *Harness) idle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.steps > 0 {
+		return
+	}
+	for c, th := range h.threads {
+		if th.transcript = (transcript{}); c != session.Root {
+			delete(h.threads, c)
+		}
+	}
+	h.setups = map[session.ConversationID]resolution{} // a map never shrinks
+	if h.opts.Idle != nil {
+		h.opts.Idle() // under mu: a step that begins waits for its end
+	}
+}
+
+// step is code during which the harness is not idle.
+func (h *Harness) step(code task.Phase) task.Phase {
+	count := func(by int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.steps += by
+	}
+	return func(ctx context.Context, inv *task.Invocation) error {
+		count(1)
+		defer count(-1)
+		return code(ctx, inv)
+	}
 }
 
 // show hands an event to the feeds of a submission without a commit of its own: it tells of this process, not of the

@@ -64,7 +64,7 @@ func (h *Harness) record(ctx context.Context, head control.Head, p submitted, re
 		setup = &s
 	}
 	sub := session.Submission{Conversation: c, RequestID: head.RequestID, Digest: digest, Status: session.SubmissionQueued, Payload: mustJSON(p)}
-	id, err := h.create(ctx, queued{sub, p}, setup, f)
+	id, err := h.create(ctx, queued{sub: sub, input: p}, setup, f)
 	if errors.Is(err, errExists) { // a twin of this call was faster
 		id, _, err = h.attach(ctx, c, head.RequestID, digest, f)
 	}
@@ -100,6 +100,12 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 		if busy && q.input.Mode == control.Reject {
 			return fault.New(fault.Conflict, "a turn is under way and %q asked to be refused then", requestID)
 		}
+		starts := !busy && len(queue) == 0 && !q.input.write() && !q.input.Compact
+		if starts && setup != nil || q.input.Compact {
+			if _, err := h.told(tx, c, newest); err != nil { // whether the prompt is shown already
+				return err
+			}
+		}
 		if err := h.ensureRoot(tx); err != nil {
 			return err
 		}
@@ -120,7 +126,7 @@ func (h *Harness) create(ctx context.Context, q queued, setup *Setup, f *feed) (
 			return nil
 		case q.input.Compact:
 			return h.startCompaction(tx, q)
-		case len(queue) == 0 && !q.input.write():
+		case starts:
 			return h.place(tx, q, setup)
 		}
 		return h.placeFrom(tx, append(queue, q), atRest)
@@ -210,6 +216,7 @@ func (p submitted) write() bool { return p.Reset != nil || p.Summary != nil }
 type queued struct {
 	sub   session.Submission
 	input submitted
+	head  session.EntryID // a summary: the newest head there is
 }
 
 func decodeQueued(sub session.Submission) (queued, error) {
@@ -229,7 +236,10 @@ func (h *Harness) queue(tx *session.Tx, c session.ConversationID) ([]queued, err
 	}
 	queue := make([]queued, len(subs))
 	for i, sub := range subs {
-		if queue[i], err = decodeQueued(sub); err != nil {
+		if queue[i], err = decodeQueued(sub); err == nil && queue[i].input.Summary != nil {
+			queue[i].head, err = headOf(tx, c)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

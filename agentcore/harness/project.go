@@ -84,7 +84,7 @@ func decideCall(ctx context.Context, chain registry.Chain, t *Offered, in toolIn
 // outcomesOf reads what the calls of a round gave, in call order, and whether all that ran asked to end the turn.
 func (h *Harness) outcomesOf(ctx context.Context, g genState, gen session.TaskID) (round []registry.ToolOutcome, terminate bool, err error) {
 	err = h.sess.View(ctx, func(tx *session.Tx) error {
-		th, err := h.thread(tx, g.Conversation)
+		th, err := h.told(tx, g.Conversation, g.Entry)
 		if err != nil {
 			return err
 		}

@@ -174,7 +174,8 @@ func (h *Harness) busy(tx *session.Tx, c session.ConversationID) bool {
 	return false
 }
 
-// place puts an input into the transcript and starts its turn. With a setup the request is prepared in the same commit.
+// place puts an input into the transcript and starts its turn. With a setup, and a transcript that was read, the request is
+// prepared in the same commit.
 func (h *Harness) place(tx *session.Tx, q queued, setup *Setup) error {
 	c := q.sub.Conversation
 	if setup != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -14,13 +15,26 @@ import (
 // thread is what the harness keeps of one conversation, as far as it is committed. The line of the session guards it.
 type thread struct {
 	absent  bool                              // the main conversation before its first commit
-	items   []item                            // the whole transcript with what it inherited, decoded, in id order
-	shown   string                            // text of the newest system entry
-	broken  error                             // an entry that cannot be read
 	waiting map[session.SubmissionID]struct{} // queued submissions: most rounds have none and need no look
+	transcript
 }
 
-// load reads the main conversation.
+// transcript is the decoded part of a conversation from which requests are derived. The zero value knows nothing: it is
+// read before it is used, and may be forgotten at any time.
+type transcript struct {
+	known bool
+	from  session.EntryID // entries from here on are there; 0 = all
+	items []item          // with what the conversation inherited, in id order
+	shown string          // text of the newest system entry behind the newest head
+}
+
+// Two cutoffs: newest cuts nothing off; whole cuts all off, and no head is before it, so that it takes every entry.
+const (
+	newest = session.EntryID(math.MaxInt64)
+	whole  = session.EntryID(1)
+)
+
+// load reads what lives, and what waits in the main conversation.
 func (h *Harness) load(ctx context.Context) error {
 	return h.sess.View(ctx, func(tx *session.Tx) error {
 		for _, t := range tx.LiveTasks() {
@@ -31,8 +45,8 @@ func (h *Harness) load(ctx context.Context) error {
 	})
 }
 
-// thread returns a conversation, read on its first use: before the first write of a commit, like every record. A
-// conversation that does not exist is session.ErrNotFound; the main one is then empty.
+// thread returns a conversation, without its transcript. It is read on its first use: before the first write of a commit,
+// like every record. A conversation that does not exist is session.ErrNotFound; the main one is then empty.
 func (h *Harness) thread(tx *session.Tx, c session.ConversationID) (*thread, error) {
 	if th := h.threads[c]; th != nil {
 		return th, nil
@@ -45,17 +59,6 @@ func (h *Harness) thread(tx *session.Tx, c session.ConversationID) (*thread, err
 	case err != nil:
 		return nil, fmt.Errorf("load conversation %d: %w", c, err)
 	}
-	entries, err := tx.Entries(session.EntryQuery{Conversation: c})
-	if err != nil {
-		return nil, fmt.Errorf("load conversation %d: %w", c, err)
-	}
-	for _, e := range slices.Backward(entries) {
-		it, err := decodeItem(e)
-		if err != nil {
-			return nil, err
-		}
-		th.mirror(it)
-	}
 	queued, err := tx.Submissions(c, session.SubmissionQueued)
 	if err != nil {
 		return nil, err
@@ -67,18 +70,65 @@ func (h *Harness) thread(tx *session.Tx, c session.ConversationID) (*thread, err
 	return th, nil
 }
 
+// told is thread with a transcript that has the active range at a cutoff. It is read from that range's head on: a model is
+// not shown what came before. An entry that cannot be decoded is session.ErrCorrupt.
+func (h *Harness) told(tx *session.Tx, c session.ConversationID, cutoff session.EntryID) (*thread, error) {
+	th, err := h.thread(tx, c)
+	switch {
+	case err != nil || th.covers(cutoff):
+		return th, err
+	case th.absent:
+		th.transcript = transcript{known: true}
+		return th, nil
+	}
+	head, err := tx.NewestHead(c, cutoff)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, fmt.Errorf("load conversation %d: %w", c, err)
+	}
+	entries, err := tx.Entries(session.EntryQuery{Conversation: c, From: head.Head})
+	if err != nil {
+		return nil, fmt.Errorf("load conversation %d: %w", c, err)
+	}
+	read := transcript{known: true, from: head.Head, items: make([]item, 0, len(entries))}
+	for _, e := range slices.Backward(entries) {
+		it, err := decodeItem(e)
+		if err != nil {
+			return nil, fmt.Errorf("load conversation %d: %w: %w", c, session.ErrCorrupt, err)
+		}
+		read.mirror(it)
+	}
+	th.transcript = read
+	return th, nil
+}
+
+// covers reports whether the active range at a cutoff is there.
+func (t *transcript) covers(cutoff session.EntryID) bool {
+	if !t.known || t.from == 0 {
+		return t.known
+	}
+	for _, it := range slices.Backward(t.items) {
+		if it.head != 0 && it.id <= cutoff {
+			return it.head >= t.from
+		}
+	}
+	return false
+}
+
 // mirror takes a committed item in, in id order as a restart would find it.
-func (th *thread) mirror(it item) {
-	at := len(th.items)
-	for at > 0 && th.items[at-1].id > it.id { // an answer's id is reserved before it is said
+func (t *transcript) mirror(it item) {
+	if !t.known {
+		return
+	}
+	at := len(t.items)
+	for at > 0 && t.items[at-1].id > it.id { // an answer's id is reserved before it is said
 		at--
 	}
-	th.items = slices.Insert(th.items, at, it)
+	t.items = slices.Insert(t.items, at, it)
 	switch {
 	case it.kind == kindSystem:
-		th.shown = it.system
+		t.shown = it.system
 	case it.head != 0:
-		th.shown = "" // a new context shows the whole prompt again
+		t.shown = "" // a new context shows the whole prompt again
 	}
 }
 
@@ -109,12 +159,12 @@ func (h *Harness) committed(c session.Commit) {
 	h.note(c.Batch.Submissions)
 	for _, e := range c.Batch.Entries {
 		th := h.threads[e.Conversation]
-		if th == nil || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
+		if th == nil || !th.known || slices.ContainsFunc(c.Published, func(p any) bool { it, ok := p.(item); return ok && it.id == e.ID }) {
 			continue
 		}
 		it, err := decodeItem(e)
-		if err != nil { // the record holds it; no request without it can be right
-			th.broken = fmt.Errorf("conversation %d: %w", e.Conversation, err)
+		if err != nil { // the record holds it: who reads it next is told
+			th.transcript = transcript{}
 			continue
 		}
 		th.mirror(it)

@@ -27,7 +27,7 @@ var (
 func (h *Harness) toolTask() task.Definition {
 	return task.Definition{
 		Kind: TaskTool, Version: taskVersion, MaxRestarts: math.MaxInt, // counted; execute gives up, so that the model hears of it
-		Phases:  map[string]task.Phase{phaseApprove: h.approve, phaseExecute: h.execute},
+		Phases:  map[string]task.Phase{phaseApprove: h.step(h.approve), phaseExecute: h.step(h.execute)},
 		Abort:   h.abortTool,
 		Cleanup: h.faultTool,
 	}

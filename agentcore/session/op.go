@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
 // The verbs of an Op.
@@ -61,7 +63,7 @@ func ParseOps(delta []byte) ([]Op, error) {
 // with them. What no step touches keeps its bytes, number spelling and member order; new members come last. A step that
 // does not fit is an *OpError and there is no result. Cost is linear in the value and the steps, also for many appends.
 func ApplyOps(value json.RawMessage, ops []Op) (json.RawMessage, error) {
-	if !json.Valid(value) {
+	if !strictjson.Valid(value) {
 		return nil, fmt.Errorf("apply ops: the value is not JSON")
 	}
 	root := &node{raw: value}
@@ -119,7 +121,7 @@ func misfit(path, format string, args ...any) *OpError {
 
 // apply performs op below the root n and returns the root after it.
 func (n *node) apply(op Op) (*node, *OpError) {
-	if op.Value != nil && !json.Valid(op.Value) {
+	if op.Value != nil && !strictjson.Valid(op.Value) {
 		return nil, misfit(op.Path, "the value is not JSON")
 	}
 	tokens, err := pointer(op.Path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -29,6 +30,7 @@ type Session struct {
 	unread   map[TaskID]bool
 	broken   error // why nothing works any more: closed, poisoned, stale
 	watch    []func(Commit)
+	idlers   []func()
 	feeds    feeds // has a lock of its own
 
 	closeOnce sync.Once
@@ -66,6 +68,9 @@ func Open(ctx context.Context, storage Storage) (*Session, error) {
 	s := &Session{line: make(chan struct{}, 1), storage: storage, state: state,
 		live: map[TaskID]Task{}, owned: map[TaskID]int{}, keeper: map[ConversationID]TaskID{}, keeps: map[TaskID][]ConversationID{},
 		docs: map[Address]document{}, taskDocs: map[TaskID]map[Address]DocumentID{}, unread: map[TaskID]bool{}}
+	if i, ok := storage.(Idler); ok {
+		i.OnIdle(s.idle)
+	}
 	tasks, err := storage.Tasks(TaskQuery{Live: true})
 	if err == nil {
 		err = s.load(tasks)
@@ -85,6 +90,32 @@ func (s *Session) Epoch() int64 { return s.state.Epoch }
 // Watch adds a listener. It is called on the line, in commit order, right after a commit is adopted; it must be quick,
 // must not call the session, and must not keep the batch's slices for writing. Call Watch before the session is shared.
 func (s *Session) Watch(f func(Commit)) { s.watch = append(s.watch, f) }
+
+// OnIdle adds a listener. It is called on the line, between commits, when nobody has used an Idler's session for a while: it
+// forgets what can be read again. It must be quick and must not call the session. Call OnIdle before the session is shared.
+func (s *Session) OnIdle(f func()) { s.idlers = append(s.idlers, f) }
+
+// idle gives memory back. Maps are made anew: they never shrink. Whoever has the line uses the session.
+func (s *Session) idle() {
+	select {
+	case s.line <- struct{}{}:
+	default:
+		return
+	}
+	defer s.leave()
+	s.docs = map[Address]document{}
+	s.live, s.owned, s.taskDocs, s.unread = anew(s.live), anew(s.owned), anew(s.taskDocs), anew(s.unread)
+	s.keeper, s.keeps = anew(s.keeper), anew(s.keeps)
+	for _, f := range s.idlers {
+		f()
+	}
+}
+
+func anew[K comparable, V any](m map[K]V) map[K]V {
+	small := make(map[K]V, len(m))
+	maps.Copy(small, m)
+	return small
+}
 
 // Commit runs fn on the line and commits what it drafted, atomically. ctx ends only the wait for the line: an admitted
 // commit is never half done. An error of fn rolls everything back and leaves the session usable; an unknown failure of

@@ -175,6 +175,10 @@ type Storage interface {
 	Close() error
 }
 
+// Idler is a Storage that notices when nobody uses it. It then calls f, on a goroutine that belongs to nobody and with no
+// lock held; f is quick. OnIdle is called once, before the storage is used.
+type Idler interface{ OnIdle(f func()) }
+
 // EntryQuery selects entries for Storage.Entries.
 type EntryQuery struct {
 	Conversation ConversationID

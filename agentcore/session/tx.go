@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/workflowd/workflowd/internal/strictjson"
 )
 
 // ErrReadAfterWrite reports a table read behind a write of the same draft: such a read could not see the write.
@@ -283,7 +285,7 @@ var ErrInvalidJSON = errors.New("session: invalid JSON")
 
 // checkValue refuses text that is not one JSON value.
 func checkValue(raw json.RawMessage) error {
-	if !json.Valid(raw) {
+	if !strictjson.Valid(raw) {
 		return ErrInvalidJSON
 	}
 	return nil

@@ -8,4 +8,8 @@ const (
 	IdleHandle = time.Second
 	// HandlesMost is how many session files with Options.Idle this process holds open.
 	HandlesMost = 256
+	// puttingsMost is how many idle files are put away at the same time.
+	puttingsMost = 16
+	// sweepPause is the least time between two looks at what idles.
+	sweepPause = 10 * time.Millisecond
 )

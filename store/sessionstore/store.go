@@ -30,27 +30,37 @@ type Options struct {
 	// Idle is after how long without use the file is put away: it stays owned, has no open handle, and comes back with the
 	// next use. So does the least used one when HandlesMost files with Idle are open. 0 = never.
 	Idle time.Duration
+	// Yield gives the owner lock back with the file, so that an idle session holds nothing that the system counts. The next
+	// use takes it again: *sqlite.ErrLocked, without any effect, while another owner has it; session.ErrStale, for good,
+	// once there was one.
+	Yield bool
 }
 
 // Store is one session's records in a SQLite file. It is used by one session.Session, one call at a time; its own clock
 // comes beside that.
 //
-// mu guards db, away, timer, closed and failed.
+// mu guards all fields below it.
 type Store struct {
 	behind bool
 	empty  bool // nothing was ever committed, so reads need no statement
 	idle   time.Duration
-	used   atomic.Int64 // when; nanoseconds since 1970
+	yield  bool
+	state  session.State // as Acquire left it
+	used   atomic.Int64  // when; nanoseconds since 1970
 
 	mu     sync.Mutex
 	db     *sqlite.DB
-	away   *sqlite.Lock // not nil while the file is put away
-	timer  *time.Timer  // nil without idle
+	away   bool         // the file is put away
+	lock   *sqlite.Lock // of a file that is away; nil when it was given back too
+	idled  func()       // called behind putting away
 	closed bool
-	failed error // why the file was not put away well
+	failed error // why nothing works any more
 }
 
-var _ session.Storage = (*Store)(nil)
+var (
+	_ session.Storage = (*Store)(nil)
+	_ session.Idler   = (*Store)(nil)
+)
 
 // Open takes the owner lock of path, creates or migrates the file, and keeps it open until Close. ctx ends only the wait
 // before anything is touched. Errors: *sqlite.ErrLocked, *sqlite.ErrUnwritable, sqlite.ErrNewer, sqlite.ErrForeign,
@@ -70,7 +80,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session store: %w", err)
 	}
-	s := &Store{db: db, behind: o.Behind, idle: o.Idle}
+	s := &Store{db: db, behind: o.Behind, idle: o.Idle, yield: o.Yield, idled: func() {}}
 	s.watch()
 	return s, nil
 }
@@ -98,7 +108,7 @@ func (s *Store) Acquire(ctx context.Context) (session.State, error) {
 	if err != nil {
 		return session.State{}, fmt.Errorf("acquire session store %q: %w", s.Path(), translate(err))
 	}
-	s.empty = state.Seq == 0
+	s.empty, s.state = state.Seq == 0 && !s.yield, state
 	return state, nil
 }
 

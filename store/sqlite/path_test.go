@@ -96,7 +96,7 @@ var meetings = map[string]struct {
 	"store/sqlite/db.go DB.settle":           {"connect os.Stat", held},
 	"store/sqlite/behind.go DB.CloseBehind":  {"os.Lstat", held},
 	"store/sessionstore/store.go Open":       {"sqlite.Open", onwards},
-	"store/sessionstore/idle.go Store.fetch": {"sqlite.Open", held},
+	"store/sessionstore/idle.go Store.fetch": {"os.Stat sqlite.LockOwner sqlite.Open", held},
 	"agentcore/storage.go open":              {"sessionstore.Open", onwards},
 	// owner lock
 	"store/sqlite/lock.go LockOwner":    {"lockResolved makeParents", given},

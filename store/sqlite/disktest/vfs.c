@@ -84,7 +84,14 @@ static int ask(int op, const char *name, const void *data, int n, long long off)
 
 static int file_close(sqlite3_file *f) { return below(f)->methods->close(below(f)); }
 
-static int file_read(sqlite3_file *f, void *p, int n, long long off) { return below(f)->methods->read(below(f), p, n, off); }
+static _Atomic long long reads;
+
+long long disktest_reads(void) { return reads; }
+
+static int file_read(sqlite3_file *f, void *p, int n, long long off) {
+	reads++;
+	return below(f)->methods->read(below(f), p, n, off);
+}
 
 static int file_write(sqlite3_file *f, const void *p, int n, long long off) {
 	int rc = ask(DISKTEST_WRITE, ((watched *)f)->name, p, n, off);

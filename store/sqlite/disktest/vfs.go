@@ -21,6 +21,10 @@ var register = sync.OnceValue(func() error {
 	return nil
 })
 
+// Reads counts how often SQLite has read from files that were opened behind the first Watch, each time a page or less.
+// What its cache answers is no read.
+func Reads() int { return int(C.disktest_reads()) }
+
 // ops translates what the C side asks about.
 var ops = map[C.int]Op{
 	C.DISKTEST_CREATE: Create, C.DISKTEST_WRITE: Write, C.DISKTEST_TRUNCATE: Truncate,

@@ -19,4 +19,7 @@ enum { DISKTEST_UNWATCHED = -1 };
 /* Puts a watching layer over the default VFS, once. 0 or a SQLite error code. */
 int disktest_register(void);
 
+/* How often SQLite has read from a file so far, each time a page or less. */
+long long disktest_reads(void);
+
 #endif
