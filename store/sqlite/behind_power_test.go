@@ -90,7 +90,7 @@ func TestAPowerLossWhileFilesAreClosedBehindLosesNoSyncedCommit(t *testing.T) {
 					told = append(told, a)
 				}
 			}
-			cutEverywhere(t, 100, told...)
+			cutEverywhere(t, 40, told...)
 		})
 	}
 }
