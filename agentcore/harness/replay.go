@@ -51,7 +51,7 @@ func (r *replayer) put(e Event) {
 
 func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
 	var d entryData
-	if err := json.Unmarshal(e.Data, &d); err != nil {
+	if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 		return err
 	}
 	if d.Submission != sub {
@@ -60,7 +60,7 @@ func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
 	switch e.Kind {
 	case kindAssistant, kindToolResult:
 		var m llm.Message
-		if err := json.Unmarshal(e.Model, &m); err != nil {
+		if err := stored(e.Model, &m, "entry", e.ID); err != nil {
 			return err
 		}
 		if e.Kind == kindAssistant {
@@ -172,7 +172,7 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 		a.Text = ""
 	case kindContinuation:
 		var d entryData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
+		if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 			return err
 		}
 		if d.GoOn {
@@ -181,13 +181,13 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 	case kindAssistant:
 		var d entryData
 		var m llm.Message
-		if err := json.Unmarshal(e.Data, &d); err != nil {
+		if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 			return err
 		}
 		if d.Submission != sub {
 			return nil
 		}
-		if err := json.Unmarshal(e.Model, &m); err != nil {
+		if err := stored(e.Model, &m, "entry", e.ID); err != nil {
 			return err
 		}
 		a.Text += m.Text()

@@ -123,7 +123,8 @@ func AsFault(err error) error {
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &fault.Error{Kind: fault.ExecutionAborted, Message: "stopped before the turn began: " + err.Error(), Cause: err}
-	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNoEffect), errors.Is(err, session.ErrCorrupt):
+	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNoEffect), errors.Is(err, session.ErrCorrupt),
+		errors.Is(err, session.ErrInvalidJSON): // of a record: what comes from outside is checked at the doors
 		return &fault.Error{Kind: fault.Storage, Message: err.Error(), Cause: err}
 	}
 	return err

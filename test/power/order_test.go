@@ -214,7 +214,7 @@ func TestADiskThatRefusesOnceInATurnLaunchesNothingTwice(t *testing.T) {
 			answer, err := u.run(work)
 			more = u.disk.Refused()
 			u.disk.Refuse(-1, refusal)
-			if err == nil && !strings.HasPrefix(answer, "Told: ") {
+			if err == nil && answer != "Told: launched" && !(strings.HasPrefix(answer, "Told: ") && strings.Contains(answer, "may have run")) {
 				t.Fatalf("it ended well and told %q", answer)
 			}
 			if err != nil {
