@@ -1,6 +1,7 @@
 package agentcore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,15 +54,20 @@ func New(ctx context.Context, opts Options) (*Agent, error) {
 	o := opts.Session.harness(a.resolve)
 	o.Idle = a.idle
 	if a.h, err = harness.Open(ctx, storage, o, opts.Sync); err != nil {
-		if fault.KindOf(err) == "" && ctx.Err() == nil {
-			err = fault.New(fault.Storage, "%w", err)
-		}
-		return nil, err
+		return nil, unread(ctx, opts, err)
 	}
 	if a.id, err = identify(ctx, a.h.Session(), opts.SessionID); err != nil {
-		return nil, errors.Join(err, a.h.Close())
+		return nil, errors.Join(unread(ctx, opts, err), a.h.Close())
 	}
 	return a, nil
+}
+
+// unread names the place of a session that was found bad while it was read.
+func unread(ctx context.Context, opts Options, err error) error {
+	if kind := fault.KindOf(err); ctx.Err() == nil && (kind == "" || kind == fault.Storage) {
+		return fault.New(fault.Storage, "open session %q: %w", cmp.Or(opts.DatabasePath, opts.Storage.Label), err)
+	}
+	return err
 }
 
 // SessionID is the session's name: Options.SessionID when that was given as it was made, else the identity of its store. It

@@ -17,7 +17,13 @@ import (
 	"github.com/workflowd/workflowd/agentcore/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asChild makes this binary the other process of a test that started it as one; it returns when nobody did.
+var asChild = func() {}
+
+func TestMain(m *testing.M) {
+	asChild()
+	goleak.VerifyTestMain(m)
+}
 
 func say(text string) scripted.Response { return scripted.Response{scripted.Text{Text: text}} }
 

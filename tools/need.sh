@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that this machine can build the project, and says what to type when it cannot.
+# Checks that this machine can build the project, and says what to type when it cannot. `need.sh test` wants what the tests
+# need beside that, too: root gets a missing Debian package installed, anybody else gets the command.
 set -u
 
 minor=26 # the oldest Go is 1.26; go.mod says the same
@@ -34,4 +35,21 @@ if ! printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | ${cc:-gcc} -
 		;;
 	esac
 	fail "the C compiler \"${cc:-gcc}\" does not work, SQLite needs one" "$fix"
+fi
+
+# program wants a program that a Debian package of the same name brings.
+program() {
+	command -v "$1" >/dev/null 2>&1 && return
+	install="apt-get install -y $1"
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		echo "installing $1, which a test needs" >&2
+		{ $install || { apt-get update && $install; }; } >&2 && command -v "$1" >/dev/null 2>&1 && return
+	fi
+	[ "$(id -u)" = 0 ] || install="sudo $install"
+	printf '%s\n' "cannot test workflowd: there is no $1, by which a test sees in which order things are synced" "fix: $install" >&2
+	exit 1
+}
+
+if [ "${1:-}" = test ] && [ "$(uname -s)" = Linux ]; then
+	program strace
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The whole test run, the same for a person and for CI: nothing outside this machine is asked, nothing is left behind.
+# The whole test run, the same for a person and for CI: nothing outside this machine is asked, nothing is left behind. One
+# exception: root gets the programs that tests need installed (tools/need.sh).
 # RACE (packages) and TESTFLAGS come from the Makefile.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +16,7 @@ for name in $(compgen -e WORKFLOWD_ || true); do unset "$name"; done
 before=$(git status --porcelain 2>/dev/null || true)
 
 step "toolchain: $(go version)"
-tools/need.sh
+tools/need.sh test
 
 step "gofmt"
 unformatted=$(gofmt -l .)

@@ -33,8 +33,8 @@ func (h *Harness) compaction() task.Definition {
 
 func compactionOf(t session.Task) (compactInput, error) {
 	var in compactInput
-	if err := json.Unmarshal(t.Input, &in); err != nil {
-		return in, fmt.Errorf("task %d: input: %w", t.ID, err)
+	if err := stored(t.Input, &in, "input of task", t.ID); err != nil {
+		return in, err
 	}
 	return in, nil
 }
@@ -97,7 +97,7 @@ func (h *Harness) compacted(ctx context.Context, g *genState) (*compactOutcome, 
 		}
 		var out compactOutcome
 		if t.Outcome.Result != nil {
-			if err := json.Unmarshal(t.Outcome.Result, &out); err != nil {
+			if err := stored(t.Outcome.Result, &out, "result of task", t.ID); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,7 +56,7 @@ func (h *Harness) resolved(ctx context.Context, c session.ConversationID, id ses
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal(sub.Payload, &p)
+		return stored(sub.Payload, &p, "submission", sub.ID)
 	})
 	if err != nil {
 		return Setup{}, err

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -221,7 +220,7 @@ type queued struct {
 
 func decodeQueued(sub session.Submission) (queued, error) {
 	q := queued{sub: sub}
-	return q, json.Unmarshal(sub.Payload, &q.input)
+	return q, stored(sub.Payload, &q.input, "submission", sub.ID)
 }
 
 // queue reads what waits, in id order.

@@ -126,7 +126,8 @@ func AsFault(err error) error {
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &fault.Error{Kind: fault.ExecutionAborted, Message: "stopped before the turn began: " + err.Error(), Cause: err}
-	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNoEffect), errors.Is(err, session.ErrCorrupt):
+	case errors.Is(err, session.ErrPoisoned), errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNoEffect), errors.Is(err, session.ErrCorrupt),
+		errors.Is(err, session.ErrInvalidJSON): // of a record: what comes from outside is checked at the doors
 		return &fault.Error{Kind: fault.Storage, Message: err.Error(), Cause: err}
 	}
 	return err
@@ -307,7 +308,7 @@ func (r *replayer) put(e Event) {
 
 func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
 	var d entryData
-	if err := json.Unmarshal(e.Data, &d); err != nil {
+	if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 		return err
 	}
 	if d.Submission != sub {
@@ -316,7 +317,7 @@ func (r *replayer) entry(e session.Entry, sub session.SubmissionID) error {
 	switch e.Kind {
 	case kindAssistant, kindToolResult:
 		var m llm.Message
-		if err := json.Unmarshal(e.Model, &m); err != nil {
+		if err := stored(e.Model, &m, "entry", e.ID); err != nil {
 			return err
 		}
 		if e.Kind == kindAssistant {
@@ -436,7 +437,7 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 		a.Text = ""
 	case kindContinuation:
 		var d entryData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
+		if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 			return err
 		}
 		if d.GoOn {
@@ -445,13 +446,13 @@ func (a *Answer) add(e session.Entry, sub session.SubmissionID) error {
 	case kindAssistant:
 		var d entryData
 		var m llm.Message
-		if err := json.Unmarshal(e.Data, &d); err != nil {
+		if err := stored(e.Data, &d, "entry", e.ID); err != nil {
 			return err
 		}
 		if d.Submission != sub {
 			return nil
 		}
-		if err := json.Unmarshal(e.Model, &m); err != nil {
+		if err := stored(e.Model, &m, "entry", e.ID); err != nil {
 			return err
 		}
 		a.Text += m.Text()

@@ -60,8 +60,8 @@ func (g genState) after(cutoff session.EntryID) genState {
 // generationOf reads the checkpoint of a generation.
 func generationOf(t session.Task) (genState, error) {
 	var g genState
-	if err := json.Unmarshal(t.Checkpoint, &g); err != nil {
-		return g, fmt.Errorf("task %d: checkpoint: %w", t.ID, err)
+	if err := stored(t.Checkpoint, &g, "checkpoint of task", t.ID); err != nil {
+		return g, err
 	}
 	g.Conversation = t.Conversation
 	return g, nil
@@ -100,6 +100,14 @@ type compactionData struct {
 	KeepFrom session.EntryID `json:"keepFrom,omitempty"` // writes
 	Cutoff   session.EntryID `json:"cutoff,omitempty"`   // writes
 	Bills    []usageRecord   `json:"bills,omitempty"`    // writes
+}
+
+// stored reads JSON that the store holds; what does not read is a corrupt store, and the error names the record.
+func stored(raw json.RawMessage, v any, what string, id any) error {
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("%w: %s %d: %w", session.ErrCorrupt, what, id, err)
+	}
+	return nil
 }
 
 // usageRecord is one bill.

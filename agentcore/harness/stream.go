@@ -202,6 +202,7 @@ func (st *stream) broken(err error) (llm.Message, turn.Response) {
 // flush commits what came since the last one, then shows it.
 func (st *stream) flush(ctx context.Context) error {
 	pointPartialBefore.Hit()
+	var shown []Event
 	_, err := st.inv.Write(context.WithoutCancel(ctx), func(tx *session.Tx) error {
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -214,7 +215,7 @@ func (st *stream) flush(ctx context.Context) error {
 		for _, e := range st.pending {
 			tx.Publish(published{st.g.Submission, e})
 		}
-		st.pending = nil
+		shown, st.pending = st.pending, nil
 		if now := time.Now(); st.window > 0 && now.Sub(st.told) >= UsageInterval {
 			st.told = now
 			tx.Publish(published{st.g.Submission, ContextUsage{Used: st.used + st.came(), Total: st.window}})
@@ -226,7 +227,11 @@ func (st *stream) flush(ctx context.Context) error {
 	}
 	if err == nil {
 		pointPartial.Hit()
+		return nil
 	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pending = append(shown, st.pending...) // nobody saw it: it is shown with the commit that ends the response
 	return err
 }
 

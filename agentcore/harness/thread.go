@@ -93,7 +93,7 @@ func (h *Harness) told(tx *session.Tx, c session.ConversationID, cutoff session.
 	for _, e := range slices.Backward(entries) {
 		it, err := decodeItem(e)
 		if err != nil {
-			return nil, fmt.Errorf("load conversation %d: %w: %w", c, session.ErrCorrupt, err)
+			return nil, fmt.Errorf("load conversation %d: %w", c, err)
 		}
 		read.mirror(it)
 	}
@@ -252,7 +252,7 @@ func decodeItem(e session.Entry) (item, error) {
 		if !ed.omit {
 			var s systemContent
 			if err := errors.Join(json.Unmarshal(raw.Model, &ed.message), json.Unmarshal(raw.Model, &s)); err != nil {
-				return it, fmt.Errorf("entry %d: edit of %d: %w", e.ID, raw.Target, err)
+				return it, fmt.Errorf("%w: entry %d: edit of %d: %w", session.ErrCorrupt, e.ID, raw.Target, err)
 			}
 			ed.system = s.Text
 		}
@@ -265,13 +265,13 @@ func decodeItem(e session.Entry) (item, error) {
 	if e.Kind == kindSystem {
 		var s systemContent
 		if err := json.Unmarshal(e.Model, &s); err != nil {
-			return it, fmt.Errorf("entry %d: %w", e.ID, err)
+			return it, fmt.Errorf("%w: entry %d: %w", session.ErrCorrupt, e.ID, err)
 		}
 		it.system = s.Text
 		return it, nil
 	}
 	if err := json.Unmarshal(e.Model, &it.message); err != nil {
-		return it, fmt.Errorf("entry %d: %w", e.ID, err)
+		return it, fmt.Errorf("%w: entry %d: %w", session.ErrCorrupt, e.ID, err)
 	}
 	return it, nil
 }

@@ -191,8 +191,8 @@ func (h *Harness) approve(ctx context.Context, inv *task.Invocation) error {
 func (h *Harness) callOf(inv *task.Invocation) (toolInput, toolState, error) {
 	var in toolInput
 	var s toolState
-	if err := json.Unmarshal(inv.Task().Input, &in); err != nil {
-		return in, s, fmt.Errorf("task %d: input: %w", inv.Task().ID, err)
+	if err := stored(inv.Task().Input, &in, "input of task", inv.Task().ID); err != nil {
+		return in, s, err
 	}
 	in.Conversation = inv.Task().Conversation
 	return in, s, inv.Decode(&s)
@@ -412,14 +412,22 @@ func (h *Harness) abortTool(ctx context.Context, inv *task.Invocation) error {
 	return err
 }
 
+// mayHaveRunText is what the model reads behind a defect that may have come after the effect, a result that could not be
+// stored for example.
+const mayHaveRunText = "\nIt may have run before that. Look at what it may have changed before you decide what to do."
+
 // faultTool gives a call that ended by a defect its one result.
 func (h *Harness) faultTool(tx *session.Tx, t session.Task, o session.Outcome) error {
 	var in toolInput
-	if err := json.Unmarshal(t.Input, &in); err != nil {
+	if err := stored(t.Input, &in, "input of task", t.ID); err != nil {
 		return err
 	}
 	in.Conversation = t.Conversation
-	h.appendResult(tx, in, tool.Fail(clip("The call failed inside the host: "+o.Error)), codeToolError, t.ID, 0)
+	text := clip("The call failed inside the host: " + o.Error)
+	if t.Phase == phaseExecute {
+		text += mayHaveRunText
+	}
+	h.appendResult(tx, in, tool.Fail(text), codeToolError, t.ID, 0)
 	return nil
 }
 

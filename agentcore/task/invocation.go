@@ -46,7 +46,7 @@ func (inv *Invocation) Recovered() bool { return inv.task.Epoch != inv.s.sess.Ep
 // Decode reads the checkpoint into v.
 func (inv *Invocation) Decode(v any) error {
 	if err := json.Unmarshal(inv.task.Checkpoint, v); err != nil {
-		return fmt.Errorf("task %d %s: checkpoint: %w", inv.task.ID, inv.task.Kind, err)
+		return fmt.Errorf("%w: task %d %s: checkpoint: %w", session.ErrCorrupt, inv.task.ID, inv.task.Kind, err)
 	}
 	return nil
 }

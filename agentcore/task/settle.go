@@ -10,7 +10,8 @@ import (
 
 // The commits of the scheduler itself. Each decides again on the line: the mirror may lag behind it.
 
-// ReasonStorage is the reason of a faulted outcome when the store refused, without effect, what the phase had to write.
+// ReasonStorage is the reason of a faulted outcome when the store refused, without effect, what the phase had to write, or
+// held what cannot be read.
 const ReasonStorage = "storage"
 
 // fault settles a task whose phase broke the rules. It did not when the task was settled, marked, or moved by somebody
@@ -27,7 +28,7 @@ func (s *Scheduler) fault(m ended) (concluded bool) {
 		}
 		concluded = true
 		o := session.Outcome{Status: session.Faulted, Error: fmt.Sprintf("%s: %v", inv.began.Phase, m.err)}
-		if errors.Is(m.err, session.ErrNoEffect) {
+		if errors.Is(m.err, session.ErrNoEffect) || errors.Is(m.err, session.ErrCorrupt) {
 			o.Reason = ReasonStorage
 		}
 		return s.conclude(tx, t, o, inv.def)

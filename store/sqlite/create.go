@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -176,6 +177,26 @@ func refuseEmpty(path string, file fs.FileInfo, o Options) error {
 		return fmt.Errorf("%w: the file is empty and its log is not", ErrNotDatabase)
 	}
 	return nil
+}
+
+// magic is how every SQLite file begins, from its first sync on.
+const magic = "SQLite format 3\x00"
+
+// refuseNoise refuses a file that is no database but has a log: SQLite would move the log into it before it is refused, and
+// take the log away. Closing the descriptor drops this process's POSIX locks on the file: the owner has none yet, and a
+// Reader's snapshot is guarded by the index beside it.
+func refuseNoise(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	begins := make([]byte, len(magic))
+	_, err = io.ReadFull(f, begins)
+	err = errors.Join(err, f.Close())
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || err == nil && string(begins) != magic {
+		err = fmt.Errorf("%w: it does not begin like one", ErrNotDatabase)
+	}
+	return err
 }
 
 // tornFrom reports whether file is what a power loss left of a template: a part of its sectors and nothing else. A file

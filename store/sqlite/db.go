@@ -141,6 +141,8 @@ func Open(path string, o Options) (_ *DB, err error) {
 	db.path = full
 	if info, err := os.Stat(full + "-wal"); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		db.emptyLog = true
+	} else if err := refuseNoise(full); err != nil {
+		return nil, classify(full, err)
 	}
 	if db.conn, err = connect(full, ownerQuery); err != nil {
 		return nil, err

@@ -272,6 +272,32 @@ func TestWhatIsNoDatabaseOfOursIsRefusedAndNotTouched(t *testing.T) {
 	}
 }
 
+// SQLite moves a log that fits into any file of its name when it lets go of it, and removes it.
+func TestALogStaysBesideWhatIsNoDatabase(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "x.db"), Options{Schema: testSchema(t)})
+	if err := db.Transact(Synced, func(tx *Tx) error { _, err := tx.Exec(`CREATE TABLE more (x)`); return err }); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(db.Path() + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"short", strings.Repeat("just text\n", 2000)} {
+		path := filepath.Join(t.TempDir(), "text.db")
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(path+"-wal", log, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, Options{Schema: testSchema(t)}); !errors.Is(err, ErrNotDatabase) {
+			t.Errorf("got %v, want ErrNotDatabase", err)
+		}
+		got, err := os.ReadFile(path)
+		left, logErr := os.ReadFile(path + "-wal")
+		if err != nil || logErr != nil || string(got) != text || string(left) != string(log) {
+			t.Errorf("the file or its log changed: %v, %v", err, logErr)
+		}
+	}
+}
+
 func TestAnOldDatabaseIsMigratedStepByStep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := open(t, path, Options{Schema: testSchema(t)})

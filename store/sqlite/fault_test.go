@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/workflowd/workflowd/store/sqlite"
@@ -132,8 +131,7 @@ func TestADiskThatRefusesOnceCostsAtMostTheCommitItRefused(t *testing.T) {
 				again := false
 				t.Run(fmt.Sprintf("at event %d", n), func(t *testing.T) {
 					dir := t.TempDir()
-					s := &sufferer{author: author{t: t, path: filepath.Join(dir, "p/c/s.db"), length: 300}}
-					s.o = sqlite.Options{Schema: bookSchema(t), PageSize: 1024}
+					s := &sufferer{author: *newAuthor(t, dir, "p/c/s.db", 1024, 300)}
 					s.disk = disktest.Watch(t, dir)
 					s.disk.Refuse(n, fault)
 					if err := s.story(); err != nil {

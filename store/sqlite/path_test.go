@@ -87,6 +87,7 @@ var meetings = map[string]struct {
 	"store/sqlite/create.go create":          {"disk.Delete disk.Move disk.Name os.Open os.OpenFile", passed},
 	"store/sqlite/create.go adopt":           {"disk.Delete disk.SyncPath os.Lstat os.ReadFile", passed},
 	"store/sqlite/create.go refuseEmpty":     {"os.Stat", passed},
+	"store/sqlite/create.go refuseNoise":     {"os.Open", passed},
 	"store/sqlite/create.go syncAbove":       {"disk.SyncNames", passed},
 	"store/sqlite/create.go newborn.sync":    {"disk.Delete disk.SyncNames", held},
 	"store/sqlite/conn.go connect":           {"sqlite3.Open", passed},

@@ -24,8 +24,9 @@ func bookSchema(t testing.TB) *sqlite.Schema {
 	return s
 }
 
-// returned is the note in the journal when the commit of a page came back.
+// returned is the note in the journal when the commit of a page came back; a synced one takes all pages before it along.
 type returned struct {
+	path   string
 	page   int
 	synced bool
 }
@@ -34,11 +35,17 @@ type returned struct {
 type author struct {
 	t      *testing.T
 	disk   *disktest.Disk
+	name   string // below the directory that is watched
 	path   string
 	o      sqlite.Options
 	db     *sqlite.DB
 	page   int
 	length int // of a page's text
+}
+
+func newAuthor(t *testing.T, dir, name string, page, length int) *author {
+	t.Helper()
+	return &author{t: t, name: name, path: filepath.Join(dir, name), length: length, o: sqlite.Options{Schema: bookSchema(t), PageSize: page}}
 }
 
 func (a *author) open() {
@@ -47,6 +54,7 @@ func (a *author) open() {
 	if a.db, err = sqlite.Open(a.path, a.o); err != nil {
 		a.t.Fatal(err)
 	}
+	a.o.Lock = nil
 }
 
 func (a *author) close() {
@@ -54,7 +62,21 @@ func (a *author) close() {
 	if err := a.db.Close(); err != nil {
 		a.t.Fatal(err)
 	}
+	a.safe()
 }
+
+// putAway closes the file and keeps its lock for the next open.
+func (a *author) putAway() {
+	a.t.Helper()
+	var err error
+	if a.o.Lock, err = a.db.PutAway(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.safe()
+}
+
+// safe notes that everything so far is on the disk.
+func (a *author) safe() { a.disk.Note(returned{a.path, a.page, true}) }
 
 // kill leaves everything as it is, as a killed process does.
 func (a *author) kill() {
@@ -78,7 +100,7 @@ func (a *author) write(commits string) {
 		if err := a.db.Transact(d, func(tx *sqlite.Tx) error { return insertPage(tx, a.page, a.length) }); err != nil {
 			a.t.Fatal(err)
 		}
-		a.disk.Note(returned{a.page, d == sqlite.Synced})
+		a.disk.Note(returned{a.path, a.page, d == sqlite.Synced})
 	}
 }
 
@@ -121,9 +143,11 @@ func readBook(path string, o sqlite.Options, length int) (pages int, err error) 
 	return pages, err
 }
 
-// cutEverywhere cuts the power before each event of the journal that matters, with every luck, and reads what is left.
-func cutEverywhere(t *testing.T, d *disktest.Disk, name string, o sqlite.Options, length, most int) {
+// cutEverywhere cuts the power before each event of the journal that matters, with every luck, and reads what is left of
+// the books. most bounds the cuts at writes.
+func cutEverywhere(t *testing.T, most int, books ...*author) {
 	t.Helper()
+	d := books[0].disk
 	journal := d.Journal()
 	matters := make([]bool, len(journal)+1)
 	for i := range matters {
@@ -135,38 +159,53 @@ func cutEverywhere(t *testing.T, d *disktest.Disk, name string, o sqlite.Options
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	atLeast, atMost, cuts := 0, 0, 0
+	cuts := 0
 	for n := range matters {
-		if n > 0 {
-			if r, ok := journal[n-1].Note.(returned); ok {
-				atMost = r.page
-				if r.synced {
-					atLeast = r.page
-				}
-			}
+		if matters[n] {
+			cutAt(t, n, rng, books...)
+			cuts += int(disktest.Lucks)
 		}
-		if !matters[n] {
-			continue
+	}
+	t.Logf("%d events, %d cuts survived", len(journal), cuts)
+}
+
+// cutAt cuts the power before event n of the journal.
+func cutAt(t *testing.T, n int, rng *rand.Rand, books ...*author) {
+	t.Helper()
+	d := books[0].disk
+	journal := d.Journal()
+	for luck := range disktest.Lucks {
+		dir := t.TempDir()
+		if err := d.Survive(n, luck, rng, dir); err != nil {
+			t.Fatal(err)
 		}
-		for luck := range disktest.Lucks {
-			dir := t.TempDir()
-			if err := d.Survive(n, luck, rng, dir); err != nil {
-				t.Fatal(err)
-			}
-			pages, err := readBook(filepath.Join(dir, name), o, length)
+		for _, a := range books {
+			pages, err := readBook(filepath.Join(dir, a.name), a.o, a.length)
+			atLeast, atMost := promised(journal[:n], a.path)
 			if err == nil && (pages < atLeast || pages > atMost+1) {
 				err = fmt.Errorf("%d pages, want %d to %d", pages, atLeast, atMost+1)
 			}
 			if err != nil {
-				t.Fatalf("power cut before event %d of %d, luck %d: %v\njournal before it:\n%s", n, len(journal), luck, err, tail(journal[:n]))
+				t.Fatalf("%s: power cut before event %d of %d, luck %d: %v\njournal before it:\n%s", a.name, n, len(journal), luck, err, tail(journal[:n]))
 			}
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			cuts++
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
 		}
 	}
-	t.Logf("%d events, %d cuts survived", len(journal), cuts)
+}
+
+// promised returns how many pages of a book must be there after a journal, and how many have returned at all.
+func promised(journal []disktest.Event, path string) (atLeast, atMost int) {
+	for _, e := range journal {
+		if r, ok := e.Note.(returned); ok && r.path == path {
+			atMost = r.page
+			if r.synced {
+				atLeast = r.page
+			}
+		}
+	}
+	return atLeast, atMost
 }
 
 // tail shows the end of a journal.
@@ -209,6 +248,15 @@ func TestAPowerLossAtAnyMomentLosesNoSyncedCommitAndBreaksNothing(t *testing.T) 
 			a.write("fS")
 			a.close()
 		}},
+		{"put away and opened with its lock", 1024, 300, 100, func(a *author) {
+			for _, commits := range []string{"ff", "fS", "ff"} {
+				a.open()
+				a.write(commits)
+				a.putAway()
+			}
+			a.open()
+			a.close()
+		}},
 		{"a checkpoint between commits", 1024, 300, 100, func(a *author) {
 			a.open()
 			for _, commits := range []string{"fS", "ff", "Sf", "ff"} {
@@ -233,12 +281,10 @@ func TestAPowerLossAtAnyMomentLosesNoSyncedCommitAndBreaksNothing(t *testing.T) 
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			dir := t.TempDir()
-			name := "agents/p/c/s.db" // in directories that do not exist yet
-			a := &author{t: t, path: filepath.Join(dir, name), length: story.text}
-			a.o = sqlite.Options{Schema: bookSchema(t), PageSize: story.page}
+			a := newAuthor(t, dir, "agents/p/c/s.db", story.page, story.text) // in directories that do not exist yet
 			a.disk = disktest.Watch(t, dir)
 			story.tell(a)
-			cutEverywhere(t, a.disk, name, a.o, story.text, story.cuts)
+			cutEverywhere(t, story.cuts, a)
 		})
 	}
 }

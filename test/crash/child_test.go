@@ -27,6 +27,7 @@ type place struct {
 	root  string
 	work  string // the current directory of the command
 	data  string // what --data-dir or --demo-dir names
+	env   []string
 	procs int
 }
 
@@ -78,7 +79,7 @@ func (p *place) start(t *testing.T, args []string, point string) *process {
 			c.cmd.Env = append(c.cmd.Env, v)
 		}
 	}
-	c.cmd.Env = append(c.cmd.Env, childEnv+"=1", faultpoint.LogEnv+"="+c.log, faultpoint.Env+"="+point)
+	c.cmd.Env = append(append(c.cmd.Env, p.env...), childEnv+"=1", faultpoint.LogEnv+"="+c.log, faultpoint.Env+"="+point)
 	c.begun = time.Now()
 	must(t, c.cmd.Start())
 	t.Cleanup(func() { c.cancel() })

@@ -26,6 +26,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(clientEnv); path != "" {
+		os.Exit(asClient(path))
+	}
 	if os.Getenv(childEnv) != "" {
 		stdio := daemon.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 		os.Exit(daemon.Run(context.Background(), os.Args[1:], stdio, append(stock.Parts(), hand())...))

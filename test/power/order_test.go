@@ -211,16 +211,19 @@ func TestADiskThatRefusesOnceInATurnLaunchesNothingTwice(t *testing.T) {
 			u.disk = disktest.Watch(t, u.dir)
 			work := t.TempDir()
 			u.disk.Refuse(n, refusal)
-			_, err := u.run(work)
+			answer, err := u.run(work)
 			more = u.disk.Refused()
 			u.disk.Refuse(-1, refusal)
+			if err == nil && answer != "Told: launched" && !(strings.HasPrefix(answer, "Told: ") && strings.Contains(answer, "may have run")) {
+				t.Fatalf("it ended well and told %q", answer)
+			}
 			if err != nil {
 				failed++
 				if _, atTheEnd := u.at[answered]; fault.KindOf(err) == "" && !atTheEnd {
 					t.Fatalf("an error without a kind: %v", err)
 				}
 			}
-			answer, err := u.run(work)
+			answer, err = u.run(work)
 			if err != nil && fault.KindOf(err) == "" || err == nil && !strings.Contains(answer, "Told: ") || u.launches > 1 {
 				t.Fatalf("once more: %q, %v, %d launches", answer, err, u.launches)
 			}

@@ -88,9 +88,39 @@ type Disk struct {
 
 	mu      sync.Mutex
 	journal []Event
-	refuse  int // events until the refusal; -1 = none
-	fault   Fault
+	trouble Trouble
 	refused bool
+	hold    *hold
+}
+
+// Trouble is what fails: one event, or with Lasting every one from then on.
+type Trouble struct {
+	Fault   Fault
+	After   int    // so many events are well before; negative = nothing fails
+	Lasting bool   // until the next Fail or Refuse
+	Path    string // only events at names that begin with it count: a file, its log and what else is beside it; "" = all
+}
+
+// meets reports how e fails, and counts it. Paths are relative.
+func (tr *Trouble) meets(e Event) Fault {
+	if tr.Fault == none || tr.After < 0 || !strings.HasPrefix(e.Path, tr.Path) {
+		return none
+	}
+	if tr.After > 0 {
+		tr.After--
+		return none
+	}
+	fault := tr.Fault
+	if !tr.Lasting {
+		tr.Fault = none
+	}
+	return fault
+}
+
+// hold makes one event wait.
+type hold struct {
+	after            int
+	reached, release chan struct{}
 }
 
 var (
@@ -105,7 +135,7 @@ func Watch(t testing.TB, dir string) *Disk {
 	if err := register(); err != nil {
 		t.Fatal(err)
 	}
-	d := &Disk{dir: dir, names: map[string]*inode{}, refuse: -1}
+	d := &Disk{dir: dir, names: map[string]*inode{}}
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
@@ -178,28 +208,60 @@ func happen(e Event) (f Fault, watched bool) {
 	if e.To != "" {
 		e.To = d.relative(e.To)
 	}
+	if h := d.holds(); h != nil {
+		close(h.reached)
+		<-h.release
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.refuse >= 0 {
-		if d.refuse == 0 {
-			d.refused = true
-			d.refuse = -1
-			return d.fault, true
-		}
-		d.refuse--
+	if f := d.trouble.meets(e); f != none {
+		d.refused = true
+		return f, true
 	}
 	d.journal = append(d.journal, e)
 	return none, true
 }
 
-// Refuse makes the event after the next n fail, once. A negative n takes that back; Refused then says no.
-func (d *Disk) Refuse(n int, f Fault) {
+// holds returns the hold whose event is the present one.
+func (d *Disk) holds() *hold {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.refuse, d.fault, d.refused = n, f, false
+	h := d.hold
+	if h == nil {
+		return nil
+	}
+	if h.after > 0 {
+		h.after--
+		return nil
+	}
+	d.hold = nil
+	return h
 }
 
-// Refused reports whether a refusal has happened since Refuse.
+// Refuse makes the event after the next n fail, once. A negative n takes that back; Refused then says no.
+func (d *Disk) Refuse(n int, f Fault) { d.Fail(Trouble{Fault: f, After: n}) }
+
+// Fail makes events fail from now on. There is one trouble at a time.
+func (d *Disk) Fail(tr Trouble) {
+	if tr.Path != "" {
+		tr.Path = d.relative(tr.Path)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trouble, d.refused = tr, false
+}
+
+// Hold makes the event after the next n wait: reached is closed when it is about to happen, and it happens after release,
+// which is called once whether it was reached or not.
+func (d *Disk) Hold(n int) (reached <-chan struct{}, release func()) {
+	h := &hold{after: n, reached: make(chan struct{}), release: make(chan struct{})}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hold = h
+	return h.reached, func() { close(h.release) }
+}
+
+// Refused reports whether an event has failed since the last Refuse or Fail.
 func (d *Disk) Refused() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
