@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
 )
@@ -18,11 +19,11 @@ func (o *owner) advance() {
 	}
 	now := o.e.now()
 	if !o.run.Deadline.IsZero() && !now.Before(o.run.Deadline) && !o.stopping() {
-		o.sched.cancel(&workflow.Failure{Kind: workflow.DeadlineExceeded, Message: errDeadline.Message})
+		o.sched.Cancel(&workflow.Failure{Kind: workflow.DeadlineExceeded, Message: errDeadline.Message})
 		o.stopVisits(errDeadline)
 	}
 	for o.fatal == nil {
-		starts, decided, doomed := o.sched.take()
+		starts, decided, doomed := o.sched.Take()
 		for _, n := range decided {
 			n.StartedAt, n.FinishedAt = o.stamp(), o.stamp()
 			o.write(n)
@@ -53,7 +54,7 @@ func (o *owner) withoutPlan() {
 		return
 	}
 	if o.run.CancelRequested {
-		o.end(outcome{failure: aborted(o.run.Reason)})
+		o.end(schedule.Outcome{Failure: aborted(o.run.Reason)})
 		return
 	}
 	if o.run.Status != runlog.Blocked {
@@ -63,14 +64,14 @@ func (o *owner) withoutPlan() {
 }
 
 // begin takes up a visit that the schedule wants: it enters it, or parks it as its record says.
-func (o *owner) begin(st start) {
-	v := &visit{start: st, record: runlog.Node{NodeKey: st.key}}
-	if st.record != nil {
-		v.record = *st.record
+func (o *owner) begin(st schedule.Start) {
+	v := &visit{Start: st, record: runlog.Node{NodeKey: st.Key}}
+	if st.Record != nil {
+		v.record = *st.Record
 	}
-	o.visits[st.key] = v
+	o.visits[st.Key] = v
 	switch {
-	case st.stopping():
+	case st.Stopping():
 		o.stopped(v)
 	case v.record.Status == runlog.NodeIsWaiting || v.record.Status == runlog.NodeIsSleeping:
 		// parked; wakeVisits looks at it
@@ -91,12 +92,12 @@ func (o *owner) enter(v *visit) {
 		o.run.WakeAt = time.Time{}
 		o.become(runlog.Running, "", nil)
 	}
-	r, resumes := &v.record, v.s.node.Resumes
+	r, resumes := &v.record, v.Node().Resumes
 	r.Attempt++
 	if r.Attempt > 1 && !resumes && r.FirstSeq > 0 {
-		kept, err := o.e.store.Chunks(o.id, v.key, r.FirstSeq-1, 1)
+		kept, err := o.e.store.Chunks(o.id, v.Key, r.FirstSeq-1, 1)
 		if err != nil {
-			o.fatal = storeError(err, "chunks of node %q", v.key.Path)
+			o.fatal = storeError(err, "chunks of node %q", v.Key.Path)
 			return
 		}
 		if len(kept) > 0 {
@@ -141,8 +142,8 @@ func (o *owner) ended(v *visit, waits []string, wakeAt time.Time, out []byte, er
 	case err == nil:
 		r.Status, r.Output, r.FinishedAt, r.Failure = runlog.NodeIsDone, out, o.stamp(), nil
 		o.event(runlog.NodeSucceeded, v, nil)
-		o.settled(v, outcome{value: value{out, v.key}})
-	case v.stopping():
+		o.settled(v, schedule.Outcome{Value: schedule.Value{Raw: out, Origin: v.Key}})
+	case v.Stopping():
 		o.stopped(v)
 	case o.leaving || o.pausing != "" || fault.Is(err, fault.Suspended):
 		r.Status = runlog.NodeIsSuspended
@@ -179,9 +180,9 @@ func (o *owner) park(v *visit, waits []string, wakeAt time.Time) {
 func (o *owner) failed(v *visit, err error) {
 	r := &v.record
 	r.Failures++
-	r.Failure = failureOf(err, v.key, r.Attempt)
-	if r.Failures < v.s.node.Attempts && !v.stopping() {
-		wait := backoff(time.Duration(v.s.node.BackoffMS)*time.Millisecond, r.Failures)
+	r.Failure = schedule.FailureOf(err, v.Key, r.Attempt)
+	if r.Failures < v.Node().Attempts && !v.Stopping() {
+		wait := backoff(time.Duration(v.Node().BackoffMS)*time.Millisecond, r.Failures)
 		r.Status, r.WakeAt, r.Waits = runlog.NodeIsSleeping, o.stamp().Add(wait), nil
 		o.event(runlog.NodeSleeping, v, map[string]any{"until": r.WakeAt, "failure": r.Failure})
 		o.write(*r)
@@ -189,43 +190,41 @@ func (o *owner) failed(v *visit, err error) {
 	}
 	r.Status, r.FinishedAt = runlog.NodeHasFailed, o.stamp()
 	o.event(runlog.NodeFailed, v, r.Failure)
-	o.settled(v, outcome{failure: r.Failure})
+	o.settled(v, schedule.Outcome{Failure: r.Failure})
 }
 
 // stopped ends a visit because the run, or its part of it, ends.
 func (o *owner) stopped(v *visit) {
 	r, failure := &v.record, *aborted("")
-	for f := v.f; f != nil; f = f.parent.f {
-		if f.doom != nil {
-			failure = *f.doom
-		}
+	if doom := v.Doom(); doom != nil {
+		failure = *doom
 	}
 	if failure.Kind != workflow.DeadlineExceeded {
 		failure.Kind = fault.ExecutionAborted
 	}
-	failure.Node, failure.Visit, failure.Attempt = v.key.Path, v.key.Visit, r.Attempt
+	failure.Node, failure.Visit, failure.Attempt = v.Key.Path, v.Key.Visit, r.Attempt
 	if r.Status != "" { // it had begun
 		r.Status, r.Reason, r.Failure, r.FinishedAt = runlog.NodeIsAborted, failure.Message, &failure, o.stamp()
 		o.event(runlog.NodeAborted, v, map[string]string{"reason": failure.Message})
 	}
-	o.settled(v, outcome{failure: &failure})
+	o.settled(v, schedule.Outcome{Failure: &failure})
 }
 
 // settled ends a visit: its open questions are moot, the schedule goes on.
-func (o *owner) settled(v *visit, end outcome) {
-	delete(o.visits, v.key)
+func (o *owner) settled(v *visit, end schedule.Outcome) {
+	delete(o.visits, v.Key)
 	if v.record.Status != "" {
 		v.record.WakeAt, v.record.Waits = time.Time{}, nil
 		o.write(v.record)
 		o.withdraw(v)
 		o.committed(func(error) { nodeFinished.Hit() })
 	}
-	o.sched.finished(v.start, end)
+	o.sched.Finished(v.Start, end)
 }
 
 // withdraw closes what a visit asked and nobody answered.
 func (o *owner) withdraw(v *visit) {
-	if o.requests == nil && v.start.record == nil {
+	if o.requests == nil && v.Record == nil {
 		return // all its attempts were here and asked nothing
 	}
 	asked, err := o.asked()
@@ -234,7 +233,7 @@ func (o *owner) withdraw(v *visit) {
 		return
 	}
 	for id, q := range asked {
-		if q.Node == v.key && q.Status == runlog.RequestOpen {
+		if q.Node == v.Key && q.Status == runlog.RequestOpen {
 			o.resolve(runlog.Resolution{RequestID: id, Status: runlog.RequestIsMoot, At: o.stamp()}, runlog.RequestWithdrawn, v)
 		}
 	}
@@ -252,7 +251,7 @@ func (o *owner) resolve(to runlog.Resolution, kind runlog.EventKind, v *visit) {
 // stopVisits tells visits that have to stop. A cause of nil is the end of their part of the run.
 func (o *owner) stopVisits(cause *workflow.Error) {
 	for _, v := range o.visits {
-		if !v.stopping() {
+		if !v.Stopping() {
 			continue
 		}
 		if v.cancel == nil {
@@ -268,7 +267,7 @@ func (o *owner) stopVisits(cause *workflow.Error) {
 
 // why says in a few words why visits are stopped.
 func (o *owner) why() string {
-	if d := o.sched.root.doom; d != nil && d.Message != "" {
+	if d := o.sched.Doom(); d != nil && d.Message != "" {
 		return d.Message
 	}
 	return "another node failed"
@@ -340,7 +339,7 @@ func (o *owner) rest() {
 	if o.fatal != nil || o.running > 0 || o.run.Status.Terminal() {
 		return
 	}
-	if end, done := o.sched.done(); done {
+	if end, done := o.sched.Done(); done {
 		o.end(end)
 		return
 	}
@@ -386,23 +385,23 @@ func (o *owner) rest() {
 }
 
 // end ends the run.
-func (o *owner) end(end outcome) {
+func (o *owner) end(end schedule.Outcome) {
 	if o.run.StartedAt.IsZero() {
 		o.run.StartedAt = o.stamp()
 	}
-	if end.failure == nil && end.skipped {
-		end.failure = &workflow.Failure{Kind: fault.Internal, Message: "the node of the result was skipped"}
+	if end.Failure == nil && end.Skipped {
+		end.Failure = &workflow.Failure{Kind: fault.Internal, Message: "the node of the result was skipped"}
 	}
-	o.run.FinishedAt, o.run.WakeAt, o.run.Failure = o.stamp(), time.Time{}, end.failure
-	to, data := runlog.Failed, any(end.failure)
+	o.run.FinishedAt, o.run.WakeAt, o.run.Failure = o.stamp(), time.Time{}, end.Failure
+	to, data := runlog.Failed, any(end.Failure)
 	switch {
-	case end.failure == nil:
+	case end.Failure == nil:
 		to, data = runlog.Succeeded, nil
-		o.run.Result = end.value.origin
-	case end.failure.Kind == workflow.DeadlineExceeded && end.failure.Node == "":
+		o.run.Result = end.Value.Origin
+	case end.Failure.Kind == workflow.DeadlineExceeded && end.Failure.Node == "":
 		to, data = runlog.Expired, nil
-	case end.failure.Kind == fault.ExecutionAborted && o.run.CancelRequested:
-		to, data = runlog.Aborted, map[string]string{"reason": end.failure.Message}
+	case end.Failure.Kind == fault.ExecutionAborted && o.run.CancelRequested:
+		to, data = runlog.Aborted, map[string]string{"reason": end.Failure.Message}
 	}
 	if to == runlog.Succeeded || to == runlog.Failed {
 		if o.run.Status != runlog.Running {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
@@ -39,7 +40,7 @@ func newAttempt(o *owner, v *visit) *attempt {
 		Context: ctx, o: o, v: v, cancel: cancel, first: v.record.FirstSeq,
 		info: workflow.RunInfo{
 			RunID: string(o.id), WorkflowName: o.run.Workflow, Version: o.run.Version, Conversation: o.run.Conversation,
-			Project: o.run.Project, Path: v.key.Path, Element: v.element, Visit: v.key.Visit, Attempt: v.record.Attempt,
+			Project: o.run.Project, Path: v.Key.Path, Element: v.Element, Visit: v.Key.Visit, Attempt: v.record.Attempt,
 			Epoch: o.e.epoch, Labels: o.run.Labels,
 		},
 	}
@@ -56,10 +57,10 @@ func (a *attempt) run() (next *attempt) {
 	returned := false
 	defer func() {
 		if !returned { // runtime.Goexit in the node
-			a.finish(nil, &panicked{value: "the node ended its goroutine"}, false)
+			a.finish(nil, &schedule.Panic{Value: "the node ended its goroutine"}, false)
 		}
 	}()
-	out, err := guarded(a.enter)
+	out, err := schedule.Guarded(a.enter)
 	returned = true
 	return a.finish(out, err, true)
 }
@@ -76,8 +77,8 @@ func (a *attempt) finish(out json.RawMessage, err error, inline bool) *attempt {
 }
 
 func (a *attempt) enter() (json.RawMessage, error) {
-	def, i, in := a.o.plan.def, a.v.s.index, a.v.input
-	if a.v.s.node.Kind != graph.Stream {
+	def, i, in := a.o.plan.Definition(), a.v.Index(), a.v.Input
+	if a.v.Node().Kind != graph.Stream {
 		return def.Run(a, i, in)
 	}
 	err := def.Stream(a, i, in, func(chunk any) error { return a.deliver(chunk, false) })
@@ -116,9 +117,9 @@ func (a *attempt) events() iter.Seq2[runlog.Event, error] {
 			return
 		}
 		for after := first - 1; ; {
-			page, err := a.o.e.store.Chunks(a.o.id, a.v.key, after, eventPage)
+			page, err := a.o.e.store.Chunks(a.o.id, a.v.Key, after, eventPage)
 			if err != nil {
-				yield(runlog.Event{}, storeError(err, "chunks of node %q", a.v.key.Path))
+				yield(runlog.Event{}, storeError(err, "chunks of node %q", a.v.Key.Path))
 				return
 			}
 			for _, e := range page {
@@ -179,7 +180,7 @@ func (a *attempt) deliver(chunk any, aux bool) error {
 	a.source = ""
 	a.mu.Unlock()
 	return a.o.deliver(a, runlog.Event{
-		Node: a.v.key.Path, Visit: a.v.key.Visit, Attempt: a.info.Attempt, Kind: kind, Data: raw, Source: source, Aux: aux,
+		Node: a.v.Key.Path, Visit: a.v.Key.Visit, Attempt: a.info.Attempt, Kind: kind, Data: raw, Source: source, Aux: aux,
 	})
 }
 
@@ -267,7 +268,7 @@ func (m meter) Report(recordID string, usage workflow.Usage) error {
 		return fault.New(fault.InputValidation, "usage without a record id")
 	}
 	return m.a.call(func(o *owner) {
-		record := runlog.UsageRecord{RecordID: recordID, Node: m.a.v.key, Usage: usage}
+		record := runlog.UsageRecord{RecordID: recordID, Node: m.a.v.Key, Usage: usage}
 		o.next.Usage = append(o.next.Usage, record)
 		o.event(runlog.UsageRecorded, m.a.v, record)
 	})

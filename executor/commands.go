@@ -150,7 +150,7 @@ func (e *Engine) Cancel(ctx context.Context, id RunID, reason string) error {
 		o.synced()
 		if o.sched != nil {
 			o.pausing = ""
-			o.sched.cancel(failure)
+			o.sched.Cancel(failure)
 			o.stopVisits(fault.New(fault.ExecutionAborted, "%s", failure.Message))
 		}
 		return nil

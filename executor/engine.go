@@ -12,6 +12,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor/internal/alarm"
 	"github.com/workflowd/workflowd/executor/internal/crew"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/store/runstore"
 	"github.com/workflowd/workflowd/workflow"
@@ -40,7 +41,7 @@ type Engine struct {
 	crew       crew.Crew
 
 	mu      sync.Mutex
-	plans   map[string]map[int]*plan // name -> version
+	plans   map[string]map[int]*schedule.Plan // name -> version
 	active  map[runlog.RunID]*owner
 	backlog []*owner // accepted, waiting for room
 	failing map[runlog.RunID]int
@@ -100,7 +101,7 @@ func New(ctx context.Context, store runlog.Store, options ...Option) (*Engine, e
 		return nil, storeError(err, "acquire the store")
 	}
 	e := &Engine{
-		store: store, storeID: state.StoreID, epoch: state.Epoch, now: time.Now, plans: map[string]map[int]*plan{},
+		store: store, storeID: state.StoreID, epoch: state.Epoch, now: time.Now, plans: map[string]map[int]*schedule.Plan{},
 		active: map[runlog.RunID]*owner{}, failing: map[runlog.RunID]int{}, idle: make(chan struct{}),
 	}
 	for _, option := range options {

@@ -4,53 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
 )
 
 // Kinds of failures beside those of package fault.
 const (
-	NodeFailed    fault.Kind = "node_failed"    // a node returned an error without a kind
-	NodePanicked  fault.Kind = "node_panicked"  // a node panicked
-	LoopExhausted fault.Kind = "loop_exhausted" // a loop was not done after its turns
-	Unregistered  fault.Kind = "unregistered"   // a workflow of this name and version is not registered
+	NodeFailed               = schedule.NodeFailed    // a node returned an error without a kind
+	NodePanicked             = schedule.NodePanicked  // a node panicked
+	LoopExhausted            = schedule.LoopExhausted // a loop was not done after its turns
+	Unregistered  fault.Kind = "unregistered"         // a workflow of this name and version is not registered
 )
-
-// panicked is a panic of user code.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
-
-// guarded turns a panic of fn into its error. A panic with an *Error is that error.
-func guarded[T any](fn func() (T, error)) (out T, err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case *workflow.Error:
-			err = p
-		default:
-			err = &panicked{p, debug.Stack()}
-		}
-	}()
-	return fn()
-}
-
-// failureOf describes the error of a visit. The stack of a panic stays out of it.
-func failureOf(err error, key runlog.NodeKey, attempt int) *workflow.Failure {
-	f := &workflow.Failure{Node: key.Path, Visit: key.Visit, Attempt: attempt, Kind: NodeFailed, Message: err.Error()}
-	if p, ok := errors.AsType[*panicked](err); ok {
-		f.Kind, f.Message = NodePanicked, fmt.Sprintf("panic: %v", p.value)
-	} else if kind := fault.KindOf(err); kind != "" {
-		f.Kind = kind
-	}
-	return f
-}
 
 // asError turns a stored failure into the error that callers branch on.
 func asError(f *workflow.Failure) error {

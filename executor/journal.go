@@ -47,7 +47,7 @@ func (p people) Request(ask workflow.InputRequest) (json.RawMessage, error) {
 	if err := checkRequest(ask); err != nil {
 		return nil, err
 	}
-	id := ids.Derived(ids.Request, string(a.o.id), a.v.key.Path, fmt.Sprint(a.v.key.Visit), ask.Key)
+	id := ids.Derived(ids.Request, string(a.o.id), a.v.Key.Path, fmt.Sprint(a.v.Key.Visit), ask.Key)
 	q, err := a.o.e.store.Request(id)
 	if errors.Is(err, runlog.ErrNotFound) {
 		if a.Err() != nil {
@@ -63,7 +63,7 @@ func (p people) Request(ask workflow.InputRequest) (json.RawMessage, error) {
 		return nil, storeError(err, "request %s", id)
 	}
 	if q.Kind != ask.Kind || !bytes.Equal(q.Payload, ask.Payload) || !bytes.Equal(q.Schema, ask.Schema) {
-		return nil, fault.New(fault.Conflict, "request key %q of node %q was used for another question", ask.Key, a.v.key.Path)
+		return nil, fault.New(fault.Conflict, "request key %q of node %q was used for another question", ask.Key, a.v.Key.Path)
 	}
 	switch q.Status {
 	case runlog.RequestHasAnswer:
@@ -80,7 +80,7 @@ func (p people) Request(ask workflow.InputRequest) (json.RawMessage, error) {
 
 func (a *attempt) question(id string, ask workflow.InputRequest) runlog.Request {
 	q := runlog.Request{
-		ID: id, Run: a.o.id, Workflow: a.info.WorkflowName, Conversation: a.info.Conversation, Node: a.v.key, Key: ask.Key,
+		ID: id, Run: a.o.id, Workflow: a.info.WorkflowName, Conversation: a.info.Conversation, Node: a.v.Key, Key: ask.Key,
 		Kind: ask.Kind, Title: ask.Title, Payload: ask.Payload, Schema: ask.Schema, Status: runlog.RequestOpen,
 		OpenedAt: a.o.e.now().UTC().Truncate(time.Millisecond),
 	}
@@ -110,12 +110,12 @@ func (a *attempt) effect(key string) (*runlog.Effect, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.used[key] {
-		return nil, fault.New(fault.Conflict, "node %q used the key %q twice in one attempt", a.v.key.Path, key)
+		return nil, fault.New(fault.Conflict, "node %q used the key %q twice in one attempt", a.v.Key.Path, key)
 	}
 	if a.known == nil {
-		list, err := a.o.e.store.Effects(a.o.id, a.v.key)
+		list, err := a.o.e.store.Effects(a.o.id, a.v.Key)
 		if err != nil {
-			return nil, storeError(err, "journal of node %q", a.v.key.Path)
+			return nil, storeError(err, "journal of node %q", a.v.Key.Path)
 		}
 		a.known, a.used = map[string]runlog.Effect{}, map[string]bool{}
 		for _, e := range list {
@@ -131,7 +131,7 @@ func (a *attempt) effect(key string) (*runlog.Effect, error) {
 
 // record commits an entry of the journal.
 func (a *attempt) record(e runlog.Effect, synced bool) error {
-	e.Node = a.v.key
+	e.Node = a.v.Key
 	return a.call(func(o *owner) {
 		o.next.Effects = append(o.next.Effects, e)
 		if synced {
@@ -220,7 +220,7 @@ func (j journal) Receive(topic string, timeout time.Duration) (json.RawMessage, 
 		if len(list) > 0 {
 			got = &list[0]
 			o.next.Consume = append(o.next.Consume, got.ID)
-			o.next.Effects = append(o.next.Effects, runlog.Effect{Node: j.a.v.key, Key: key, Done: true, Result: got.Payload})
+			o.next.Effects = append(o.next.Effects, runlog.Effect{Node: j.a.v.Key, Key: key, Done: true, Result: got.Payload})
 		}
 	})
 	if err != nil {

@@ -16,8 +16,6 @@ const (
 	// MaxActive bounds the runs that advance at the same time; further ones queue in order. A run that waits is not active.
 	// The recovery goal is 1,000 in flight (design section 6).
 	MaxActive = 2048
-	// MapParallel bounds the elements of a Map that are in work at the same time.
-	MapParallel = 64
 	// DrainLimit is how long Close waits for nodes after telling them that the host leaves. Source: design section 4.
 	DrainLimit = 30 * time.Second
 	// MaxInput bounds the JSON of a run's input, of an answer and of a signal. Source: design section 4, request bodies.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/faultpoint"
 	"github.com/workflowd/workflowd/workflow"
@@ -48,8 +49,8 @@ type owner struct {
 	waiting  time.Time  // until when the goroutine waits, unless woken
 	launched []*attempt // committed as started, not running yet
 	run      runlog.Run
-	plan     *plan // nil: the definition is not registered
-	sched    *schedule
+	plan     *schedule.Plan // nil: the definition is not registered
+	sched    *schedule.Machine
 	visits   map[runlog.NodeKey]*visit
 	running  int // visits with an attempt in work
 	requests map[string]runlog.Request
@@ -69,7 +70,7 @@ type message struct {
 
 // visit is a started visit: an attempt is in work, or it is parked (cancel is nil).
 type visit struct {
-	start
+	schedule.Start
 	record runlog.Node
 	cancel context.CancelCauseFunc
 }
@@ -228,13 +229,13 @@ func (o *owner) wakeAt() (at time.Time) {
 	return at
 }
 
-func (o *owner) stopping() bool { return o.sched != nil && o.sched.root.doom != nil }
+func (o *owner) stopping() bool { return o.sched != nil && o.sched.Doom() != nil }
 
 // event adds an event to the next commit.
 func (o *owner) event(kind runlog.EventKind, v *visit, data any) *runlog.Event {
 	e := runlog.Event{Kind: kind, Data: encode(data)}
 	if v != nil {
-		e.Node, e.Visit, e.Attempt = v.key.Path, v.key.Visit, v.record.Attempt
+		e.Node, e.Visit, e.Attempt = v.Key.Path, v.Key.Visit, v.record.Attempt
 	}
 	o.next.Events = append(o.next.Events, e)
 	return &o.next.Events[len(o.next.Events)-1]
@@ -364,7 +365,7 @@ func (o *owner) takeChunks() bool {
 func (o *owner) adopt(b *runlog.Batch) {
 	for i := range b.Nodes {
 		if v := o.visits[b.Nodes[i].NodeKey]; v != nil && v.record.FirstSeq == 0 {
-			v.record.FirstSeq = b.FirstSeq(v.key)
+			v.record.FirstSeq = b.FirstSeq(v.Key)
 		}
 	}
 }
@@ -415,9 +416,9 @@ func (o *owner) load() error {
 			return storeError(err, "nodes of run %s", o.id)
 		}
 	}
-	o.sched = newSchedule(o.plan, o.run.Input, nodes)
+	o.sched = schedule.New(o.plan, o.run.Input, nodes)
 	if o.run.CancelRequested {
-		o.sched.cancel(aborted(o.run.Reason))
+		o.sched.Cancel(aborted(o.run.Reason))
 	}
 	return nil
 }

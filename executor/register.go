@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/schema"
 	"github.com/workflowd/workflowd/internal/strictjson"
@@ -56,9 +57,9 @@ func (e *Engine) Register(d *workflow.Definition) error {
 	}
 	e.mu.Lock()
 	if e.plans[g.Name] == nil {
-		e.plans[g.Name] = map[int]*plan{}
+		e.plans[g.Name] = map[int]*schedule.Plan{}
 	}
-	e.plans[g.Name][g.Version] = newPlan(d)
+	e.plans[g.Name][g.Version] = schedule.NewPlan(d)
 	e.mu.Unlock()
 	return e.takeUp(g)
 }
@@ -80,18 +81,18 @@ func liveStatuses() []runlog.RunStatus {
 }
 
 // planOf returns the plan that a run is pinned to, nil when it is not registered.
-func (e *Engine) planOf(r *runlog.Run) *plan {
+func (e *Engine) planOf(r *runlog.Run) *schedule.Plan {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.plans[r.Workflow][r.Version]
-	if p == nil || p.graph.Fingerprint != r.Fingerprint {
+	if p == nil || p.Graph().Fingerprint != r.Fingerprint {
 		return nil
 	}
 	return p
 }
 
 // plan returns the plan of a version, 0 = the newest.
-func (e *Engine) plan(name string, version int) (*plan, error) {
+func (e *Engine) plan(name string, version int) (*schedule.Plan, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	versions := e.plans[name]
@@ -117,7 +118,7 @@ func (e *Engine) Graph(name string, version int) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.graph, nil
+	return p.Graph(), nil
 }
 
 // Graphs returns the documents of all registered workflows, by name and version.
@@ -127,7 +128,7 @@ func (e *Engine) Graphs() []*graph.Graph {
 	var list []*graph.Graph
 	for _, versions := range e.plans {
 		for _, p := range versions {
-			list = append(list, p.graph)
+			list = append(list, p.Graph())
 		}
 	}
 	slices.SortFunc(list, func(a, b *graph.Graph) int {
@@ -158,7 +159,7 @@ func (e *Engine) Validate(name string, version int, input json.RawMessage) error
 	if err != nil {
 		return err
 	}
-	return validateJSON("input", input, p.graph.Types[p.graph.Input].Schema)
+	return validateJSON("input", input, p.Graph().Types[p.Graph().Input].Schema)
 }
 
 var validators sync.Map // schema text -> *schema.Validator
@@ -267,10 +268,10 @@ func (o *owner) rebind() {
 		o.fatal = storeError(err, "nodes of run %s", o.id)
 		return
 	}
-	if fits(old, next.graph, recordedPaths(nodes)) != nil {
+	if schedule.Fits(old, next.Graph(), recordedPaths(nodes)) != nil {
 		return
 	}
-	o.run.Version, o.run.Fingerprint = next.graph.Version, next.graph.Fingerprint
+	o.run.Version, o.run.Fingerprint = next.Graph().Version, next.Graph().Fingerprint
 	o.changed()
 	if err := o.load(); err != nil {
 		o.fatal = err
@@ -278,7 +279,7 @@ func (o *owner) rebind() {
 }
 
 // successor returns the newest plan of the run's workflow and the graph that the run is pinned to.
-func (e *Engine) successor(r *runlog.Run) (*plan, *graph.Graph, error) {
+func (e *Engine) successor(r *runlog.Run) (*schedule.Plan, *graph.Graph, error) {
 	next, err := e.plan(r.Workflow, 0)
 	if err != nil {
 		return nil, nil, err
@@ -326,10 +327,10 @@ func (e *Engine) whyBlocked(r *runlog.Run) string {
 	}
 	nodes, err := e.store.Nodes(r.ID)
 	if err == nil {
-		err = fits(old, next.graph, recordedPaths(nodes))
+		err = schedule.Fits(old, next.Graph(), recordedPaths(nodes))
 	}
 	if err == nil {
 		err = errors.New("another graph is registered in its place")
 	}
-	return fmt.Sprintf("workflow %q version %d is not registered, and version %d does not fit: %v; %s", r.Workflow, r.Version, next.graph.Version, err, resolve)
+	return fmt.Sprintf("workflow %q version %d is not registered, and version %d does not fit: %v; %s", r.Workflow, r.Version, next.Graph().Version, err, resolve)
 }

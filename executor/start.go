@@ -102,7 +102,7 @@ func (e *Engine) accept(ctx context.Context, s Start) (runlog.Run, error) {
 	}
 	now := e.now().UTC().Truncate(time.Millisecond)
 	run := runlog.Run{
-		ID: runlog.RunID(ids.New(ids.Run)), Workflow: s.Workflow, Version: p.graph.Version, Fingerprint: p.graph.Fingerprint,
+		ID: runlog.RunID(ids.New(ids.Run)), Workflow: s.Workflow, Version: p.Graph().Version, Fingerprint: p.Graph().Fingerprint,
 		RequestID: s.RequestID, Digest: digest, Conversation: s.Conversation, Project: s.Project, Labels: s.Labels,
 		Input: s.Input, Deadline: s.Deadline.UTC(), CreatedAt: now, Status: runlog.Queued,
 	}

@@ -37,7 +37,8 @@ var Levels = [][]string{
 	},
 	5: {
 		"agentcore/llm/demo", "agentcore/llm/llmtest", "agentcore/registry",
-		"agentcore/harness/turn", "executor/executortest", "nodes/io", "store/runstore",
+		"agentcore/harness/turn", "executor/executortest", "executor/internal/schedule", "nodes/io",
+		"store/runstore",
 	},
 	6:  {"agentcore/harness"},
 	7:  {"agentcore", "executor"},
@@ -69,6 +70,7 @@ var pure = []string{
 	"agentcore/harness/decide.go",
 	"agentcore/task/next.go",
 	"agentcore/task/state.go",
+	"executor/internal/schedule/*.go",
 	"executor/runlog/state.go",
 	"outputitems/*.go",
 }

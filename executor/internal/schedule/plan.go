@@ -1,4 +1,4 @@
-package executor
+package schedule
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 // scopeInput is the index that stands for the input of a scope: the run's input, or the value of a loop's turn.
 const scopeInput = -1
 
-// plan is a definition prepared for scheduling: paths resolved to indices, inputs and consumers known. Immutable.
-type plan struct {
+// Plan is a definition prepared for scheduling: paths resolved to indices, inputs and consumers known. Immutable.
+type Plan struct {
 	def    *workflow.Definition
 	graph  *graph.Graph
 	steps  []step         // by index of graph.Nodes
@@ -37,9 +37,10 @@ type scope struct {
 	result int // step, or scopeInput
 }
 
-func newPlan(d *workflow.Definition) *plan {
+// NewPlan prepares a definition.
+func NewPlan(d *workflow.Definition) *Plan {
 	g := d.Graph()
-	p := &plan{def: d, graph: g, steps: make([]step, len(g.Nodes)), bodies: map[int]int{}, at: make(map[string]int, len(g.Nodes))}
+	p := &Plan{def: d, graph: g, steps: make([]step, len(g.Nodes)), bodies: map[int]int{}, at: make(map[string]int, len(g.Nodes))}
 	p.scopes = []scope{{}}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -78,15 +79,21 @@ func newPlan(d *workflow.Definition) *plan {
 	return p
 }
 
+// Definition is what was prepared.
+func (p *Plan) Definition() *workflow.Definition { return p.def }
+
+// Graph is the document. It is shared: do not change it.
+func (p *Plan) Graph() *graph.Graph { return p.graph }
+
 // source is the index of the value called path inside scope.
-func (p *plan) source(path, scope string) int {
+func (p *Plan) source(path, scope string) int {
 	if path == graph.Input || path == scope {
 		return scopeInput
 	}
 	return p.at[path]
 }
 
-func (p *plan) need(s *step, from int) {
+func (p *Plan) need(s *step, from int) {
 	if from == scopeInput {
 		return
 	}
@@ -99,9 +106,9 @@ func (p *plan) need(s *step, from int) {
 	p.steps[from].consumers = append(p.steps[from].consumers, s.index)
 }
 
-// fits reports why a run with these records cannot go on under the graph next: everything that has a record must still be
+// Fits reports why a run with these records cannot go on under the graph next: everything that has a record must still be
 // there with the same kind, version and types. Source: design "Ten rules" 8.
-func fits(old, next *graph.Graph, paths []string) error {
+func Fits(old, next *graph.Graph, paths []string) error {
 	if old.Input != next.Input {
 		return fmt.Errorf("the type of the input changed")
 	}
