@@ -8,6 +8,7 @@ import (
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/nodes/agentnode"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // The words of a workflow: package workflow. An agent as a node: package nodes/agentnode.
@@ -23,8 +24,9 @@ type (
 	NodeInfo                       = workflow.NodeInfo
 	NodeOption                     = workflow.NodeOption
 	Failure                        = workflow.Failure
-	InputRequest                   = workflow.InputRequest
-	Decision                       = workflow.Decision
+	InputRequest                   = userinput.Request
+	InputOption                    = userinput.Option
+	Decision                       = userinput.Decision
 	AgentNode                      = agentnode.Node
 	AgentNodeOptions               = agentnode.Options
 	AgentPayload                   = agentnode.Payload
@@ -100,9 +102,12 @@ func Catch[T any](b *Builder, from From[T], handler Node[Failure, T]) Ref[T] {
 }
 
 // Ask asks a person and waits, durably; see workflow.Ask.
-func Ask[Q, A any](ctx NodeContext, key string, question Q) (A, error) {
-	return workflow.Ask[Q, A](ctx, key, question)
+func Ask[Q, A any](ctx NodeContext, key string, question Q, options ...InputOption) (A, error) {
+	return workflow.Ask[Q, A](ctx, key, question, options...)
 }
+
+// InputExpires ends a request that nobody answers in time; see userinput.Expires.
+func InputExpires(d time.Duration) InputOption { return userinput.Expires(d) }
 
 // Once does an effect once in the life of a run; see workflow.Once.
 func Once[T any](ctx NodeContext, key string, effect func(context.Context) (T, error)) (T, error) {

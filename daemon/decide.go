@@ -11,7 +11,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
-	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // decide answers a request that was just opened: a person at a terminal, --yes, or a scratch run by itself, visibly. An
@@ -42,9 +42,9 @@ func (j *job) decide(ctx context.Context, engine *executor.Engine, e executor.Ev
 	return err
 }
 
-func (j *job) answer(ctx context.Context, q runlog.Request) (d workflow.Decision, who string, err error) {
-	yes := workflow.Decision{Decision: "approve"}
-	if q.Kind != workflow.InputPlan && q.Kind != workflow.InputApproval {
+func (j *job) answer(ctx context.Context, q runlog.Request) (d userinput.Decision, who string, err error) {
+	yes := userinput.Decision{Decision: "approve"}
+	if q.Kind != userinput.Plan && q.Kind != userinput.Approval {
 		fmt.Fprintf(j.a.Err, "? %s  %s\n", clean(title(q)), clean(string(q.Payload)))
 		return d, "", withHint(waiting(q), "answer it with 'runs answer "+q.ID+" --answer JSON', where the JSON fits "+wanted(q)+"; then "+j.same(q.Run)+" carries it on")
 	}
@@ -77,7 +77,7 @@ func wanted(q runlog.Request) string {
 	switch {
 	case len(q.Schema) > 0:
 		return clean(string(q.Schema))
-	case q.Kind == workflow.InputPlan, q.Kind == workflow.InputApproval:
+	case q.Kind == userinput.Plan, q.Kind == userinput.Approval:
 		return `{"decision":"approve"} or {"decision":"deny","reason":"…"}`
 	}
 	return "no schema: any JSON will do"
@@ -88,9 +88,9 @@ func waiting(q runlog.Request) error {
 }
 
 // ask puts a decision to the person at the terminal.
-func (a *app) ask(ctx context.Context, q runlog.Request) (workflow.Decision, error) {
+func (a *app) ask(ctx context.Context, q runlog.Request) (userinput.Decision, error) {
 	no := "revise"
-	if q.Kind == workflow.InputApproval {
+	if q.Kind == userinput.Approval {
 		no = "deny"
 		fmt.Fprintf(a.Err, "  %s\n", clean(string(q.Payload)))
 	}
@@ -100,12 +100,12 @@ func (a *app) ask(ctx context.Context, q runlog.Request) (workflow.Decision, err
 		line, err := a.readLine(ctx)
 		switch {
 		case err != nil:
-			return workflow.Decision{}, err
+			return userinput.Decision{}, err
 		case refused && line != "":
-			return workflow.Decision{Decision: "deny", Reason: line}, nil
+			return userinput.Decision{Decision: "deny", Reason: line}, nil
 		case refused:
 		case strings.EqualFold(line, "a"), strings.EqualFold(line, "approve"):
-			return workflow.Decision{Decision: "approve"}, nil
+			return userinput.Decision{Decision: "approve"}, nil
 		case strings.EqualFold(line, no[:1]), strings.EqualFold(line, no):
 			refused, question = true, "? what should change, or why › "
 		}

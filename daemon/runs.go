@@ -18,6 +18,7 @@ import (
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // runsFlags are shared by the commands that look at runs.
@@ -228,7 +229,7 @@ func (a *app) answerRequest(ctx context.Context, e *executor.Engine, id string, 
 // answered is the answer that the flags give, and a word for it.
 func (f *runsFlags) answered() (raw json.RawMessage, what string, err error) {
 	if f.answer == "" {
-		d := workflow.Decision{Decision: "approve", Reason: f.reason}
+		d := userinput.Decision{Decision: "approve", Reason: f.reason}
 		if f.deny {
 			d.Decision = "deny"
 		}

@@ -234,18 +234,32 @@ func (o *owner) withdraw(v *visit) {
 	}
 	for id, q := range asked {
 		if q.Node == v.Key && q.Status == runlog.RequestOpen {
-			o.resolve(runlog.Resolution{RequestID: id, Status: runlog.RequestIsMoot, At: o.stamp()}, runlog.RequestWithdrawn, v)
+			o.resolve(runlog.Resolution{RequestID: id, Status: runlog.RequestIsMoot, At: o.stamp()}, runlog.RequestWithdrawn)
 		}
 	}
 }
 
-// resolve ends a request that is open in the owner's eyes.
-func (o *owner) resolve(to runlog.Resolution, kind runlog.EventKind, v *visit) {
+// resolve ends a request that is open in the owner's eyes, and that nobody has answered.
+func (o *owner) resolve(to runlog.Resolution, kind runlog.EventKind) {
 	q := o.requests[to.RequestID]
-	q.Status, q.Answer, q.AnsweredBy, q.ResolvedAt = to.Status, to.Answer, to.By, to.At
+	q.Status, q.ResolvedAt = to.Status, to.At
 	o.requests[to.RequestID] = q
 	o.next.Resolve = append(o.next.Resolve, to)
-	o.event(kind, v, map[string]string{"requestId": to.RequestID})
+	o.aboutRequest(kind, q.Node, map[string]string{"requestId": to.RequestID})
+}
+
+// expire ends a request whose time is up.
+func (o *owner) expire(id string) {
+	o.resolve(runlog.Resolution{RequestID: id, Status: runlog.RequestIsExpired, At: o.stamp()}, runlog.RequestExpired)
+}
+
+// overdue reports whether an open request's time is up.
+func overdue(q *runlog.Request, now time.Time) bool { return !q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt) }
+
+// aboutRequest adds the event of a request's end, which belongs to the visit that asked and to none of its attempts.
+func (o *owner) aboutRequest(kind runlog.EventKind, node runlog.NodeKey, data any) {
+	e := o.event(kind, nil, data)
+	e.Node, e.Visit = node.Path, node.Visit
 }
 
 // stopVisits tells visits that have to stop. A cause of nil is the end of their part of the run.
@@ -314,8 +328,8 @@ func (o *owner) over(v *visit, now time.Time) (bool, error) {
 			return false, err
 		}
 		q := asked[wait]
-		if q.Status == runlog.RequestOpen && !q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt) {
-			o.resolve(runlog.Resolution{RequestID: q.ID, Status: runlog.RequestIsExpired, At: o.stamp()}, runlog.RequestExpired, v)
+		if q.Status == runlog.RequestOpen && overdue(&q, now) {
+			o.expire(q.ID)
 			q.Status = runlog.RequestIsExpired
 		}
 		over = over || q.Status != runlog.RequestOpen

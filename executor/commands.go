@@ -11,7 +11,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/strictjson"
-	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // Receipt says what became of an answer.
@@ -45,7 +45,8 @@ func (e *Engine) tell(ctx context.Context, id runlog.RunID, fn func(*owner) erro
 
 // Answer answers an open request and returns once the answer is on disk. The first answer wins: the same one again gets
 // the first receipt, another one is fault.Conflict together with that receipt. An answer that does not fit the request's
-// schema is fault.InputValidation. Requests that expired or were withdrawn are fault.Conflict.
+// schema is fault.InputValidation. Requests that have expired or were withdrawn are fault.Conflict, also when the run has
+// not noticed its time yet.
 func (e *Engine) Answer(ctx context.Context, requestID string, answer json.RawMessage, who string) (Receipt, error) {
 	q, err := e.store.Request(requestID)
 	if err != nil {
@@ -82,10 +83,14 @@ func (o *owner) answer(q *runlog.Request, answer json.RawMessage, who string) er
 		*q = now
 		return nil
 	}
+	if overdue(q, o.e.now()) { // it comes after the time, and before the run has looked at its watch
+		o.expire(q.ID)
+		*q = asked[q.ID]
+		return nil
+	}
 	q.Status, q.Answer, q.AnsweredBy, q.ResolvedAt = runlog.RequestHasAnswer, answer, who, o.stamp()
 	o.next.Resolve = append(o.next.Resolve, runlog.Resolution{RequestID: q.ID, Status: q.Status, Answer: answer, By: who, At: q.ResolvedAt})
-	e := o.event(runlog.RequestAnswered, nil, map[string]any{"requestId": q.ID, "answer": answer, "by": who})
-	e.Node, e.Visit = q.Node.Path, q.Node.Visit
+	o.aboutRequest(runlog.RequestAnswered, q.Node, map[string]any{"requestId": q.ID, "answer": answer, "by": who})
 	asked[q.ID] = *q
 	o.synced()
 	o.committed(func(err error) {
@@ -109,14 +114,20 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // checkRequest refuses a question that nobody could answer.
-func checkRequest(ask workflow.InputRequest) error {
+func checkRequest(ask userinput.Request) error {
 	switch ask.Kind {
-	case workflow.InputPlan, workflow.InputApproval, workflow.InputQuestion, workflow.InputCustom:
+	case userinput.Plan, userinput.Approval, userinput.Question, userinput.Custom:
 	default:
 		return fault.New(fault.InputValidation, "request %q: kind %q is unknown", ask.Key, ask.Kind)
 	}
-	if ask.Key == "" {
+	switch {
+	case ask.Key == "":
 		return fault.New(fault.InputValidation, "a request needs a key")
+	case ask.Expires < 0:
+		return fault.New(fault.InputValidation, "request %q: it expires after %v, before it is opened", ask.Key, ask.Expires)
+	}
+	if _, err := validator(ask.Schema); err != nil {
+		return fault.New(fault.InputValidation, "request %q: schema of the answer: %w", ask.Key, err)
 	}
 	return nil
 }
@@ -124,8 +135,8 @@ func checkRequest(ask workflow.InputRequest) error {
 // checkAnswer checks an answer by the kind and the schema of its request.
 func checkAnswer(q *runlog.Request, answer json.RawMessage) error {
 	what := "answer to request " + q.ID
-	if q.Kind == workflow.InputPlan || q.Kind == workflow.InputApproval {
-		var d workflow.Decision
+	if q.Kind == userinput.Plan || q.Kind == userinput.Approval {
+		var d userinput.Decision
 		if err := strictjson.Decode(answer, MaxInput, &d); err != nil {
 			return fault.New(fault.InputValidation, "%s: %w", what, err)
 		}

@@ -29,20 +29,24 @@ type host func(t *testing.T, options ...executor.Option) *executor.Engine
 // onEachStore runs a test on memory and on a file.
 func onEachStore(t *testing.T, test func(*testing.T, host)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		store := runlog.NewMemory()
-		test(t, func(t *testing.T, options ...executor.Option) *executor.Engine { return open(t, store, options...) })
-	})
-	t.Run("file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "runs.db")
-		test(t, func(t *testing.T, options ...executor.Option) *executor.Engine {
-			t.Helper()
-			store, err := runstore.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return open(t, store, options...)
-		})
+	for _, kind := range []string{"memory", "file"} {
+		t.Run(kind, func(t *testing.T) { onStore(t, kind, test) })
+	}
+}
+
+// onStore runs a test on one kind of store.
+func onStore(t *testing.T, kind string, test func(*testing.T, host)) {
+	memory, path := runlog.NewMemory(), filepath.Join(t.TempDir(), "runs.db")
+	test(t, func(t *testing.T, options ...executor.Option) *executor.Engine {
+		t.Helper()
+		if kind == "memory" {
+			return open(t, memory, options...)
+		}
+		store, err := runstore.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return open(t, store, options...)
 	})
 }
 

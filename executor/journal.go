@@ -14,6 +14,7 @@ import (
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/ids"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // parked is what a node is told to hand on while what it asked for is not there.
@@ -42,7 +43,7 @@ func (a *attempt) wait(what string, at time.Time) {
 type people struct{ a *attempt }
 
 // Request implements workflow.UserInput.
-func (p people) Request(ask workflow.InputRequest) (json.RawMessage, error) {
+func (p people) Request(ask userinput.Request) (json.RawMessage, error) {
 	a := p.a
 	if err := checkRequest(ask); err != nil {
 		return nil, err
@@ -75,10 +76,10 @@ func (p people) Request(ask workflow.InputRequest) (json.RawMessage, error) {
 	case runlog.RequestOpen:
 	}
 	a.wait(id, q.ExpiresAt)
-	return nil, &workflow.UserInputRequired{RequestID: id, Request: ask}
+	return nil, &userinput.Required{RequestID: id, Request: ask}
 }
 
-func (a *attempt) question(id string, ask workflow.InputRequest) runlog.Request {
+func (a *attempt) question(id string, ask userinput.Request) runlog.Request {
 	q := runlog.Request{
 		ID: id, Run: a.o.id, Workflow: a.info.WorkflowName, Conversation: a.info.Conversation, Node: a.v.Key, Key: ask.Key,
 		Kind: ask.Kind, Title: ask.Title, Payload: ask.Payload, Schema: ask.Schema, Status: runlog.RequestOpen,

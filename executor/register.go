@@ -170,21 +170,33 @@ func validateJSON(what string, doc, text json.RawMessage) error {
 	if err := strictjson.Decode(doc, MaxInput, &any); err != nil {
 		return fault.New(fault.InputValidation, "%s: %w", what, err)
 	}
-	if len(text) == 0 {
+	v, err := validator(text)
+	if err != nil {
+		return fault.New(fault.InputValidation, "schema of the %s: %w", what, err)
+	}
+	if v == nil {
 		return nil
+	}
+	if err := v.Validate(doc); err != nil {
+		return fault.New(fault.InputValidation, "%s: %w", what, err)
+	}
+	return nil
+}
+
+// validator compiles a schema, once per text; nil for an empty one.
+func validator(text json.RawMessage) (*schema.Validator, error) {
+	if len(text) == 0 {
+		return nil, nil //nolint:nilnil // nothing to check, and no error
 	}
 	v, known := validators.Load(string(text))
 	if !known {
 		compiled, err := schema.Compile(text)
 		if err != nil {
-			return fault.New(fault.InputValidation, "schema of the %s: %w", what, err)
+			return nil, err
 		}
 		v, _ = validators.LoadOrStore(string(text), compiled)
 	}
-	if err := v.(*schema.Validator).Validate(doc); err != nil { //nolint:forcetypeassert // only this function stores
-		return fault.New(fault.InputValidation, "%s: %w", what, err)
-	}
-	return nil
+	return v.(*schema.Validator), nil //nolint:forcetypeassert // only this function stores
 }
 
 // takeUp goes on with the runs that are pinned to a graph that has just been registered.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/outputitems"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // NodeContext is what a node may ask of its run. It is cancelled when the run is cancelled, the host leaves, ownership is
@@ -43,10 +44,10 @@ type RunInfo struct {
 
 // UserInput asks people. A request is one row under (path, visit, key) that outlives the process.
 type UserInput interface {
-	// Request returns the recorded answer. While there is none it opens the request and returns *UserInputRequired, which
+	// Request returns the recorded answer. While there is none it opens the request and returns *userinput.Required, which
 	// the node hands on: the run is parked and the node entered again when the answer is there. The same key with another
 	// kind, payload or schema is a conflict.
-	Request(request InputRequest) (json.RawMessage, error)
+	Request(request userinput.Request) (json.RawMessage, error)
 }
 
 // TokenUsage collects what models consumed.

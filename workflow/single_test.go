@@ -13,6 +13,7 @@ import (
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
 	"github.com/workflowd/workflowd/workflow/standalone"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 func counter(options ...workflow.NodeOption) workflow.StreamNode[int, int, int] {
@@ -92,8 +93,8 @@ func TestAskIsTypedOnBothSides(t *testing.T) {
 	type question struct {
 		Text string `json:"text"`
 	}
-	var asked workflow.InputRequest
-	ctx := standalone.New(t.Context(), standalone.Options{Answer: func(r workflow.InputRequest) (json.RawMessage, error) {
+	var asked userinput.Request
+	ctx := standalone.New(t.Context(), standalone.Options{Answer: func(r userinput.Request) (json.RawMessage, error) {
 		asked = r
 		return json.RawMessage(`{"yes":true}`), nil
 	}})
@@ -119,8 +120,8 @@ func TestAskIsTypedOnBothSides(t *testing.T) {
 func TestWithoutAnAnswerTheNodeParks(t *testing.T) {
 	ctx := standalone.New(t.Context(), standalone.Options{})
 	_, err := ctx.ToolPermissions().Approve(workflow.ToolCall{ID: "7.0", Name: "deploy"})
-	required, ok := errors.AsType[*workflow.UserInputRequired](err)
-	if !ok || !fault.Is(err, fault.UserInputRequired) || required.Request.Kind != workflow.InputApproval {
+	required, ok := errors.AsType[*userinput.Required](err)
+	if !ok || !fault.Is(err, fault.UserInputRequired) || required.Request.Kind != userinput.Approval {
 		t.Errorf("got %v", err)
 	}
 }

@@ -199,7 +199,7 @@ func (r *Run[Out]) questions() []Question {
 }
 
 // Answer answers the question. The value is encoded as JSON and must fit the question's schema; of a plan or an approval
-// it is a workflow.Decision. A question that has an answer already, or has expired, ends the test.
+// it is a userinput.Decision. A question that has an answer already, or has expired, ends the test.
 func (q Question) Answer(value any) {
 	q.b.t.Helper()
 	what := fmt.Sprintf("answer to question %q", q.Key)

@@ -13,6 +13,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/permission"
 	"github.com/workflowd/workflowd/nodes/agentnode"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 	"github.com/workflowd/workflowd/workflowtest"
 )
 
@@ -128,12 +129,12 @@ func TestAgentsAskAScriptedModel(t *testing.T) {
 			workflowtest.Model("review", scripted.Responses(scripted.Say("1. Look"), scripted.Say("1. Look twice"))),
 			workflowtest.Model("grade", scripted.Responses(scripted.Reply(scripted.Call{Name: agentnode.SubmitTool, Args: `{"points":7}`}))))...)
 		run := env.Start(agentcore.Input{Prompt: "review it"})
-		run.Question().Answer(workflow.Decision{Decision: "deny", Reason: "twice"})
+		run.Question().Answer(userinput.Decision{Decision: "deny", Reason: "twice"})
 		run.Question()
 		env.Restart()
 		q := run.Question()
 		wantSaid(t, string(q.Payload), "Look twice")
-		q.Answer(workflow.Decision{Decision: "approve"})
+		q.Answer(userinput.Decision{Decision: "approve"})
 		if got := run.Result(); got != 7 {
 			t.Errorf("got %d", got)
 		}

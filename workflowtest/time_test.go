@@ -11,6 +11,7 @@ import (
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 	"github.com/workflowd/workflowd/workflowtest"
 )
 
@@ -40,7 +41,7 @@ func TestWaitingTakesTheRunsTimeAndNoneOfTheTests(t *testing.T) {
 		{
 			name: "a question that expires", takes: 48 * time.Hour, want: -1,
 			node: func(c ctx, n int) (int, error) {
-				_, err := c.UserInput().Request(workflow.InputRequest{Key: "sure", Kind: workflow.InputQuestion, Expires: 48 * time.Hour})
+				_, err := c.UserInput().Request(userinput.Request{Key: "sure", Kind: userinput.Question, Expires: 48 * time.Hour})
 				if fault.Is(err, workflow.DeadlineExceeded) {
 					return -1, nil
 				}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 func question(id string, run runlog.RunID, at time.Time) runlog.Request {
 	return runlog.Request{
-		ID: id, Run: run, Workflow: "flow", Node: runlog.NodeKey{Path: "n", Visit: 1}, Key: "k" + id, Kind: workflow.InputQuestion,
+		ID: id, Run: run, Workflow: "flow", Node: runlog.NodeKey{Path: "n", Visit: 1}, Key: "k" + id, Kind: userinput.Question,
 		Title: "t", Payload: json.RawMessage(`{"q":1}`), Schema: json.RawMessage(`true`), Status: runlog.RequestOpen, OpenedAt: at,
 		ExpiresAt: at.Add(time.Hour),
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // NodeKey names one visit of a node. Visits count from 1.
@@ -88,22 +89,22 @@ const (
 
 // Request is a question to a person. Its id derives from run, node, visit and key.
 type Request struct {
-	ID           string             `json:"id"`
-	Run          RunID              `json:"runId"`
-	Workflow     string             `json:"workflow"`
-	Conversation string             `json:"conversationId,omitempty"`
-	Node         NodeKey            `json:"node"`
-	Key          string             `json:"key"`
-	Kind         workflow.InputKind `json:"kind"`
-	Title        string             `json:"title,omitempty"`
-	Payload      json.RawMessage    `json:"payload,omitempty"`
-	Schema       json.RawMessage    `json:"schema,omitempty"`
-	Status       RequestStatus      `json:"status"`
-	Answer       json.RawMessage    `json:"answer,omitempty"`
-	AnsweredBy   string             `json:"answeredBy,omitempty"`
-	OpenedAt     time.Time          `json:"openedAt"`
-	ResolvedAt   time.Time          `json:"resolvedAt,omitzero"`
-	ExpiresAt    time.Time          `json:"expiresAt,omitzero"`
+	ID           string          `json:"id"`
+	Run          RunID           `json:"runId"`
+	Workflow     string          `json:"workflow"`
+	Conversation string          `json:"conversationId,omitempty"`
+	Node         NodeKey         `json:"node"`
+	Key          string          `json:"key"`
+	Kind         userinput.Kind  `json:"kind"`
+	Title        string          `json:"title,omitempty"`
+	Payload      json.RawMessage `json:"payload,omitempty"`
+	Schema       json.RawMessage `json:"schema,omitempty"`
+	Status       RequestStatus   `json:"status"`
+	Answer       json.RawMessage `json:"answer,omitempty"`
+	AnsweredBy   string          `json:"answeredBy,omitempty"`
+	OpenedAt     time.Time       `json:"openedAt"`
+	ResolvedAt   time.Time       `json:"resolvedAt,omitzero"`
+	ExpiresAt    time.Time       `json:"expiresAt,omitzero"`
 }
 
 // Resolution ends an open request.

@@ -21,7 +21,7 @@ var Levels = [][]string{
 		"internal/archtest", "internal/disk", "internal/docblock", "internal/faultpoint", "internal/ids", "internal/sse",
 		"internal/specscript", "internal/strictjson", "tools/promises",
 	},
-	1: {"agentcore/env", "agentcore/prompt", "outputitems"},
+	1: {"agentcore/env", "agentcore/prompt", "outputitems", "workflow/userinput"},
 	2: {
 		"agentcore/env/envtest", "agentcore/env/local", "agentcore/llm", "agentcore/session",
 		"internal/schema", "workflow/graph",

@@ -8,6 +8,7 @@ import (
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/permission"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // host routes what an agent asks for through the node's context.
@@ -29,11 +30,11 @@ func (h host) ApprovePlan(_ context.Context, plan agentcore.PlanRequest) (agentc
 	if err != nil {
 		return agentcore.PlanDecision{}, err
 	}
-	raw, err := h.ctx.UserInput().Request(workflow.InputRequest{Key: "plan:" + plan.RequestID, Kind: workflow.InputPlan, Title: "Approve the plan", Payload: payload})
+	raw, err := h.ctx.UserInput().Request(userinput.Request{Key: "plan:" + plan.RequestID, Kind: userinput.Plan, Title: "Approve the plan", Payload: payload})
 	if err != nil {
 		return agentcore.PlanDecision{}, err
 	}
-	var d workflow.Decision
+	var d userinput.Decision
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return agentcore.PlanDecision{}, fault.New(fault.Storage, "decision about plan %s: %w", plan.RequestID, err)
 	}

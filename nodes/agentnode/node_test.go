@@ -22,6 +22,7 @@ import (
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
 	"github.com/workflowd/workflowd/workflow/standalone"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +35,7 @@ type bench struct {
 	model  *scripted.Model
 	run    workflow.RunInfo
 	usage  map[string]workflow.Usage
-	answer func(workflow.InputRequest) (json.RawMessage, error)
+	answer func(userinput.Request) (json.RawMessage, error)
 }
 
 func newBench(t *testing.T, responses ...scripted.Response) *bench {
@@ -205,7 +206,7 @@ func TestAPlanIsACardWaitsForItsDecisionAndIsRevised(t *testing.T) {
 		t.Error(d)
 	}
 	var asked []string
-	b.answer = func(r workflow.InputRequest) (json.RawMessage, error) {
+	b.answer = func(r userinput.Request) (json.RawMessage, error) {
 		asked = append(asked, r.Key)
 		if len(asked) == 1 {
 			return json.RawMessage(`{"decision":"deny","reason":"call it c.txt"}`), nil
@@ -223,7 +224,7 @@ func TestAPlanIsACardWaitsForItsDecisionAndIsRevised(t *testing.T) {
 	if !strings.Contains(revision.System(), "plan mode") || revision.HasTool("write") || revision.HasTool("bash") {
 		t.Errorf("the revision left plan mode: tools %q", revision.Tools)
 	}
-	b.answer = func(workflow.InputRequest) (json.RawMessage, error) {
+	b.answer = func(userinput.Request) (json.RawMessage, error) {
 		return json.RawMessage(`{"decision":"approve"}`), nil
 	}
 	third, err := b.stream(t.Context(), b.options(), in, slices.Concat(first, second))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/store/sqlite"
-	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // query runs one statement on a free reader.
@@ -215,7 +215,7 @@ const requestColumns = `SELECT q.id, r.id, r.workflow, r.conversation, q.path, q
 func readRequest(r *sqlite.Row) runlog.Request {
 	return runlog.Request{
 		ID: r.Text(0), Run: runlog.RunID(r.Text(1)), Workflow: r.Text(2), Conversation: r.Text(3),
-		Node: runlog.NodeKey{Path: r.Text(4), Visit: int(r.Int64(5))}, Key: r.Text(6), Kind: workflow.InputKind(r.Text(7)),
+		Node: runlog.NodeKey{Path: r.Text(4), Visit: int(r.Int64(5))}, Key: r.Text(6), Kind: userinput.Kind(r.Text(7)),
 		Title: r.Text(8), Payload: r.Bytes(9), Schema: r.Bytes(10), Status: runlog.RequestStatus(r.Text(11)), Answer: r.Bytes(12),
 		AnsweredBy: r.Text(13), OpenedAt: moment(r.Int64(14)), ResolvedAt: moment(r.Int64(15)), ExpiresAt: moment(r.Int64(16)),
 	}

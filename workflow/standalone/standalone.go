@@ -15,14 +15,15 @@ import (
 	"github.com/workflowd/workflowd/internal/ids"
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
+	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
 // Options configure a context. The zero value works: no conversation, nothing is shown, nobody answers.
 type Options struct {
 	Run     workflow.RunInfo // empty RunID, Visit and Attempt are filled in
 	Storage workflow.Storage
-	// Answer is asked once per request key; nil and ErrNoAnswer park the node with *workflow.UserInputRequired.
-	Answer func(workflow.InputRequest) (json.RawMessage, error)
+	// Answer is asked once per request key; nil and ErrNoAnswer park the node with *userinput.Required.
+	Answer func(userinput.Request) (json.RawMessage, error)
 	// Emit receives auxiliary items; nil drops them.
 	Emit func(outputitems.Chunk) error
 	// Usage receives each report; nil drops them. A record may be reported again with a newer value.
@@ -95,7 +96,7 @@ func (c clock) Now() time.Time { return c() }
 
 type input struct{ c *Context }
 
-func (i input) Request(request workflow.InputRequest) (json.RawMessage, error) {
+func (i input) Request(request userinput.Request) (json.RawMessage, error) {
 	i.c.mu.Lock()
 	answer, known := i.c.answers[request.Key]
 	i.c.mu.Unlock()
@@ -108,7 +109,7 @@ func (i input) Request(request workflow.InputRequest) (json.RawMessage, error) {
 	}
 	if errors.Is(err, ErrNoAnswer) {
 		run := i.c.options.Run
-		return nil, &workflow.UserInputRequired{RequestID: ids.Derived(ids.Request, run.RunID, run.Path, request.Key), Request: request}
+		return nil, &userinput.Required{RequestID: ids.Derived(ids.Request, run.RunID, run.Path, request.Key), Request: request}
 	}
 	if err != nil {
 		return nil, err
