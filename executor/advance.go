@@ -145,6 +145,8 @@ func (o *owner) ended(v *visit, waits []string, wakeAt time.Time, out []byte, er
 		o.settled(v, schedule.Outcome{Value: schedule.Value{Raw: out, Origin: v.Key}})
 	case v.Stopping():
 		o.stopped(v)
+	case overran(err):
+		o.failed(v, err)
 	case o.leaving || o.pausing != "" || fault.Is(err, fault.Suspended):
 		r.Status = runlog.NodeIsSuspended
 		o.event(runlog.NodeSuspended, v, nil)
@@ -199,7 +201,7 @@ func (o *owner) stopped(v *visit) {
 	if doom := v.Doom(); doom != nil {
 		failure = *doom
 	}
-	if failure.Kind != workflow.DeadlineExceeded {
+	if failure.Kind != workflow.DeadlineExceeded || failure.Node != "" { // only the run's own end in time is everybody's
 		failure.Kind = fault.ExecutionAborted
 	}
 	failure.Node, failure.Visit, failure.Attempt = v.Key.Path, v.Key.Visit, r.Attempt
@@ -254,7 +256,9 @@ func (o *owner) expire(id string) {
 }
 
 // overdue reports whether an open request's time is up.
-func overdue(q *runlog.Request, now time.Time) bool { return !q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt) }
+func overdue(q *runlog.Request, now time.Time) bool {
+	return !q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt)
+}
 
 // aboutRequest adds the event of a request's end, which belongs to the visit that asked and to none of its attempts.
 func (o *owner) aboutRequest(kind runlog.EventKind, node runlog.NodeKey, data any) {

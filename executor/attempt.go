@@ -23,6 +23,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	info   workflow.RunInfo
 	first  runlog.Seq // where the chunks of the visit begin, 0 = with this attempt
+	idle   *idle      // nil = no bound
 
 	mu     sync.Mutex
 	source string // of the next chunk
@@ -54,20 +55,24 @@ func (a *attempt) work() {
 }
 
 func (a *attempt) run() (next *attempt) {
-	returned := false
+	returned, stop := false, a.bound()
 	defer func() {
 		if !returned { // runtime.Goexit in the node
+			stop()
 			a.finish(nil, &schedule.Panic{Value: "the node ended its goroutine"}, false)
 		}
 	}()
 	out, err := schedule.Guarded(a.enter)
+	stop()
 	returned = true
 	return a.finish(out, err, true)
 }
 
 // finish tells the owner how the attempt ended.
 func (a *attempt) finish(out json.RawMessage, err error, inline bool) *attempt {
-	if err != nil && a.Err() != nil && fault.KindOf(err) == "" {
+	if cause := context.Cause(a); overran(cause) {
+		out, err = nil, cause
+	} else if err != nil && a.Err() != nil && fault.KindOf(err) == "" {
 		err = fault.New(fault.KindOf(contextError(a)), "%w", err)
 	}
 	a.mu.Lock()
@@ -81,7 +86,9 @@ func (a *attempt) enter() (json.RawMessage, error) {
 	if a.v.Node().Kind != graph.Stream {
 		return def.Run(a, i, in)
 	}
+	a.idle.begin()
 	err := def.Stream(a, i, in, func(chunk any) error { return a.deliver(chunk, false) })
+	a.idle.end()
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +186,8 @@ func (a *attempt) deliver(chunk any, aux bool) error {
 	source := a.source
 	a.source = ""
 	a.mu.Unlock()
+	a.idle.pause() // the log may be behind
+	defer a.idle.begin()
 	return a.o.deliver(a, runlog.Event{
 		Node: a.v.Key.Path, Visit: a.v.Key.Visit, Attempt: a.info.Attempt, Kind: kind, Data: raw, Source: source, Aux: aux,
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/workflowd/workflowd/workflow/graph"
 )
@@ -137,7 +138,10 @@ func (b *Builder) add(n graph.Node, c code, from ...edge) {
 }
 
 // described starts the graph node of a user's node.
-func (b *Builder) described(kind graph.Kind, info NodeInfo, in, out reflect.Type) graph.Node {
+func (b *Builder) described(kind graph.Kind, info NodeInfo, options []NodeOption, in, out reflect.Type) graph.Node {
+	for _, option := range options {
+		option(&info)
+	}
 	if wrong := graph.CheckName(info.Name); wrong != "" {
 		b.problem(info.Name, "%s", wrong)
 	}
@@ -146,8 +150,12 @@ func (b *Builder) described(kind graph.Kind, info NodeInfo, in, out reflect.Type
 		In: b.typeID(info.Name, in), Out: b.typeID(info.Name, out),
 		Resumes: info.Resumes, SessionKey: info.SessionKey,
 		Attempts: info.Attempts, BackoffMS: info.Backoff.Milliseconds(),
+		TimeoutMS: millis(info.Timeout), IdleMS: millis(info.IdleTimeout),
 	}
 }
+
+// millis rounds up, so that a bound stays one.
+func millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // derive names an inline node after the node it follows: "scan:apply", "scan:apply2".
 func (b *Builder) derive(from edge, verb string) string {

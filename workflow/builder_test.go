@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,6 +91,20 @@ func TestDefineRefusesAGraphThatCannotRunAndPointsAtTheNode(t *testing.T) {
 			},
 			graph.Problem{Node: "body", Message: "a loop needs a bound of turns above 0"},
 		},
+		{
+			"an idle timeout of a node that does not stream",
+			func(b *workflow.Builder, r in) in {
+				return workflow.Then(b, r, node("quiet", workflow.Timeout(0, time.Second)))
+			},
+			graph.Problem{Node: "quiet", Message: "an idle timeout is for nodes that stream; give it a total one"},
+		},
+		{
+			"a timeout below zero",
+			func(b *workflow.Builder, r in) in {
+				return workflow.Then(b, r, node("late"), workflow.Timeout(-time.Second, 0))
+			},
+			graph.Problem{Node: "late", Message: "attempts, backoff and timeouts are not negative"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,7 +153,7 @@ func every(b *workflow.Builder, in workflow.Ref[request]) workflow.Ref[string] {
 		func(workflow.NodeContext, request) iter.Seq2[tree, error] { return func(func(tree, error) bool) {} },
 		func(workflow.NodeContext, request, iter.Seq[tree]) ([]string, error) { return nil, nil },
 		workflow.ResumeAfterCrash())
-	names := workflow.ThenStream(b, in, walk)
+	names := workflow.ThenStream(b, in, walk, workflow.Timeout(time.Minute, 10*time.Second))
 	upper := workflow.Map(b, names, node("upper"))
 	joined := workflow.Apply(b, upper, func(all []string) string { return strings.Join(all, " ") })
 	chosen := workflow.Switch(b, joined, func(s string) string { return s },

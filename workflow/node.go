@@ -37,9 +37,11 @@ type NodeInfo struct {
 	Attempts int
 	// Backoff is the wait before the second attempt; it doubles for each further one.
 	Backoff time.Duration
+	// Timeout bounds an attempt, IdleTimeout the time in which a stream node delivers nothing; 0 = no bound.
+	Timeout, IdleTimeout time.Duration
 }
 
-// NodeOption changes the description of a node made by Func or StreamFunc.
+// NodeOption changes the description of a node, where Func or StreamFunc makes it or where a verb puts it into a graph.
 type NodeOption func(*NodeInfo)
 
 // ResumeAfterCrash keeps the chunks of an interrupted attempt. The next attempt reads them with Committed and goes on
@@ -49,6 +51,15 @@ func ResumeAfterCrash() NodeOption { return func(i *NodeInfo) { i.Resumes = true
 // Retry lets a failing node be entered up to attempts times, waiting backoff, then twice as long each time.
 func Retry(attempts int, backoff time.Duration) NodeOption {
 	return func(i *NodeInfo) { i.Attempts, i.Backoff = attempts, backoff }
+}
+
+// Timeout bounds each attempt: total from its entry to its return, idle, which is for stream nodes, the time in which it
+// delivers nothing. 0 = no bound. An attempt that runs over is told so by its context and has failed with the kind
+// DeadlineExceeded once it returns, whatever it returns; Retry applies. A pause (Ask, Sleep, Recv) ends an attempt, so the
+// time of waiting never counts, and the attempt behind it has all its time again. A stream that is held up because its
+// chunks are not written yet is not idle.
+func Timeout(total, idle time.Duration) NodeOption {
+	return func(i *NodeInfo) { i.Timeout, i.IdleTimeout = total, idle }
 }
 
 // Func returns a node called name that runs fn.

@@ -10,15 +10,17 @@ import (
 )
 
 // Then runs node on the value of from.
-func Then[A, B any](b *Builder, from From[A], node Node[A, B]) Ref[B] {
-	n := b.described(graph.Func, node.Info(), reflect.TypeFor[A](), reflect.TypeFor[B]())
+func Then[A, B any](b *Builder, from From[A], node Node[A, B], options ...NodeOption) Ref[B] {
+	n := b.described(graph.Func, node.Info(), options, reflect.TypeFor[A](), reflect.TypeFor[B]())
 	b.add(n, nodeCode(node), edgeOf(from))
 	return Ref[B]{b, n.Path}
 }
 
 // ThenStream runs a stream node on the value of from.
-func ThenStream[A, Chunk, B any](b *Builder, from From[A], node StreamNode[A, Chunk, B]) StreamRef[Chunk, B] {
-	n := b.described(graph.Stream, node.Info(), reflect.TypeFor[A](), reflect.TypeFor[B]())
+func ThenStream[A, Chunk, B any](
+	b *Builder, from From[A], node StreamNode[A, Chunk, B], options ...NodeOption,
+) StreamRef[Chunk, B] {
+	n := b.described(graph.Stream, node.Info(), options, reflect.TypeFor[A](), reflect.TypeFor[B]())
 	n.Chunk = b.typeID(n.Path, reflect.TypeFor[Chunk]())
 	b.add(n, streamCode(node), edgeOf(from))
 	return StreamRef[Chunk, B]{Ref[B]{b, n.Path}}
@@ -82,8 +84,8 @@ func inline[A, T any](b *Builder, verb string, pure func([]json.RawMessage) (jso
 
 // Map runs node once for each element, several at a time, and collects the results in the order of the list. Element i is
 // at the path name[i]. When one fails, the others are stopped and the whole fails.
-func Map[T, R any](b *Builder, from From[[]T], node Node[T, R]) Ref[[]R] {
-	n := b.described(graph.Map, node.Info(), reflect.TypeFor[[]T](), reflect.TypeFor[[]R]())
+func Map[T, R any](b *Builder, from From[[]T], node Node[T, R], options ...NodeOption) Ref[[]R] {
+	n := b.described(graph.Map, node.Info(), options, reflect.TypeFor[[]T](), reflect.TypeFor[[]R]())
 	b.add(n, nodeCode(node), edgeOf(from))
 	return Ref[[]R]{b, n.Path}
 }
@@ -146,7 +148,7 @@ func Call[In, Out any](b *Builder, from From[In], w *Workflow[In, Out]) Ref[Out]
 // Catch hands a failure of from, or of what it depends on, to handler and continues with its result. When nothing failed
 // it passes the value of from. It does not catch the end of the run by a person, the deadline or a leaving host.
 func Catch[T any](b *Builder, from From[T], handler Node[Failure, T]) Ref[T] {
-	n := b.described(graph.Catch, handler.Info(), reflect.TypeFor[T](), reflect.TypeFor[T]())
+	n := b.described(graph.Catch, handler.Info(), nil, reflect.TypeFor[T](), reflect.TypeFor[T]())
 	b.add(n, nodeCode(handler), edgeOf(from))
 	return Ref[T]{b, n.Path}
 }
@@ -154,7 +156,7 @@ func Catch[T any](b *Builder, from From[T], handler Node[Failure, T]) Ref[T] {
 // Finally runs cleanup once from has ended, with the zero Failure when it went well, and passes the value or failure of
 // from. It runs even while the run is being cancelled. A failure of cleanup counts when from went well.
 func Finally[T, R any](b *Builder, from From[T], cleanup Node[Failure, R]) Ref[T] {
-	n := b.described(graph.Finally, cleanup.Info(), reflect.TypeFor[T](), reflect.TypeFor[T]())
+	n := b.described(graph.Finally, cleanup.Info(), nil, reflect.TypeFor[T](), reflect.TypeFor[T]())
 	b.add(n, nodeCode(cleanup), edgeOf(from))
 	return Ref[T]{b, n.Path}
 }

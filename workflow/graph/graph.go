@@ -63,6 +63,8 @@ type Node struct {
 	SessionKey  string   `json:"sessionKey,omitempty"`
 	Attempts    int      `json:"attempts,omitempty"`
 	BackoffMS   int64    `json:"backoffMs,omitempty"`
+	TimeoutMS   int64    `json:"timeoutMs,omitempty"`     // of an attempt
+	IdleMS      int64    `json:"idleTimeoutMs,omitempty"` // of a stream: without a chunk
 }
 
 // Guard makes a node part of one case of a switch.

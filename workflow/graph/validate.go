@@ -125,8 +125,11 @@ func (v *validation) node(i int, n Node) {
 			v.add(n.Path, "case %q of switch %q does not exist", n.When.Case, n.When.Switch)
 		}
 	}
-	if n.Attempts < 0 || n.BackoffMS < 0 {
-		v.add(n.Path, "attempts and backoff are not negative")
+	if n.Attempts < 0 || n.BackoffMS < 0 || n.TimeoutMS < 0 || n.IdleMS < 0 {
+		v.add(n.Path, "attempts, backoff and timeouts are not negative")
+	}
+	if n.IdleMS > 0 && n.Kind != Stream {
+		v.add(n.Path, "an idle timeout is for nodes that stream; give it a total one")
 	}
 }
 
