@@ -7,6 +7,7 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor/internal/schedule"
+	"github.com/workflowd/workflowd/executor/internal/stopwatch"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
 )
@@ -85,13 +86,10 @@ func (o *owner) enter(v *visit) {
 	if o.leaving || o.pausing != "" {
 		return // it stays as it is and is entered after the next load
 	}
-	if o.run.Status != runlog.Running {
-		if o.run.StartedAt.IsZero() {
-			o.run.StartedAt = o.stamp()
-		}
-		o.run.WakeAt = time.Time{}
-		o.become(runlog.Running, "", nil)
+	if v.record.Attempt == 0 && o.recall(v) {
+		return
 	}
+	o.goes()
 	r, resumes := &v.record, v.Node().Resumes
 	r.Attempt++
 	if r.Attempt > 1 && !resumes && r.FirstSeq > 0 {
@@ -126,6 +124,18 @@ func (o *owner) enter(v *visit) {
 	})
 }
 
+// goes makes the run a running one.
+func (o *owner) goes() {
+	if o.run.Status == runlog.Running {
+		return
+	}
+	if o.run.StartedAt.IsZero() {
+		o.run.StartedAt = o.stamp()
+	}
+	o.run.WakeAt = time.Time{}
+	o.become(runlog.Running, "", nil)
+}
+
 // ended takes the end of an attempt.
 func (o *owner) ended(v *visit, waits []string, wakeAt time.Time, out []byte, err error) {
 	o.running--
@@ -142,10 +152,11 @@ func (o *owner) ended(v *visit, waits []string, wakeAt time.Time, out []byte, er
 	case err == nil:
 		r.Status, r.Output, r.FinishedAt, r.Failure = runlog.NodeIsDone, out, o.stamp(), nil
 		o.event(runlog.NodeSucceeded, v, nil)
+		o.remember(v)
 		o.settled(v, schedule.Outcome{Value: schedule.Value{Raw: out, Origin: v.Key}})
 	case v.Stopping():
 		o.stopped(v)
-	case overran(err):
+	case stopwatch.Overran(err):
 		o.failed(v, err)
 	case o.leaving || o.pausing != "" || fault.Is(err, fault.Suspended):
 		r.Status = runlog.NodeIsSuspended

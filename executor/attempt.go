@@ -9,6 +9,7 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor/internal/schedule"
+	"github.com/workflowd/workflowd/executor/internal/stopwatch"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/outputitems"
 	"github.com/workflowd/workflowd/workflow"
@@ -23,7 +24,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	info   workflow.RunInfo
 	first  runlog.Seq // where the chunks of the visit begin, 0 = with this attempt
-	idle   *idle      // nil = no bound
+	watch  *stopwatch.Watch
 
 	mu     sync.Mutex
 	source string // of the next chunk
@@ -55,22 +56,23 @@ func (a *attempt) work() {
 }
 
 func (a *attempt) run() (next *attempt) {
-	returned, stop := false, a.bound()
+	returned, n := false, a.v.Node()
+	a.watch = stopwatch.Start(time.Duration(n.TimeoutMS)*time.Millisecond, time.Duration(n.IdleMS)*time.Millisecond, a.cancel)
 	defer func() {
 		if !returned { // runtime.Goexit in the node
-			stop()
+			a.watch.Stop()
 			a.finish(nil, &schedule.Panic{Value: "the node ended its goroutine"}, false)
 		}
 	}()
 	out, err := schedule.Guarded(a.enter)
-	stop()
+	a.watch.Stop()
 	returned = true
 	return a.finish(out, err, true)
 }
 
 // finish tells the owner how the attempt ended.
 func (a *attempt) finish(out json.RawMessage, err error, inline bool) *attempt {
-	if cause := context.Cause(a); overran(cause) {
+	if cause := context.Cause(a); stopwatch.Overran(cause) {
 		out, err = nil, cause
 	} else if err != nil && a.Err() != nil && fault.KindOf(err) == "" {
 		err = fault.New(fault.KindOf(contextError(a)), "%w", err)
@@ -86,9 +88,9 @@ func (a *attempt) enter() (json.RawMessage, error) {
 	if a.v.Node().Kind != graph.Stream {
 		return def.Run(a, i, in)
 	}
-	a.idle.begin()
+	a.watch.Begin()
 	err := def.Stream(a, i, in, func(chunk any) error { return a.deliver(chunk, false) })
-	a.idle.end()
+	a.watch.Quiet()
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +188,8 @@ func (a *attempt) deliver(chunk any, aux bool) error {
 	source := a.source
 	a.source = ""
 	a.mu.Unlock()
-	a.idle.pause() // the log may be behind
-	defer a.idle.begin()
+	a.watch.Pause() // the log may be behind
+	defer a.watch.Begin()
 	return a.o.deliver(a, runlog.Event{
 		Node: a.v.Key.Path, Visit: a.v.Key.Visit, Attempt: a.info.Attempt, Kind: kind, Data: raw, Source: source, Aux: aux,
 	})

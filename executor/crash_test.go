@@ -24,7 +24,7 @@ import (
 const childDir = "WORKFLOWD_TEST_CRASH_DIR"
 
 // crashing is the workflow that is killed at every durable edge: a stream that resumes, one that starts over, a question,
-// an effect that must not repeat, usage, a map and a mapping.
+// an effect that must not repeat, usage, a map and a mapping, a result that is taken from a node before.
 func crashing(dir string) *workflow.Workflow[int, string] {
 	upTo := func(name string, options ...workflow.NodeOption) workflow.StreamNode[int, int, []int] {
 		return workflow.StreamFunc(name, func(c ctx, n int) iter.Seq2[int, error] {
@@ -67,7 +67,10 @@ func crashing(dir string) *workflow.Workflow[int, string] {
 		kept := workflow.ThenStream(b, in, upTo("kept", workflow.ResumeAfterCrash()))
 		again := workflow.ThenStream(b, in, upTo("again"))
 		each := workflow.Map(b, kept, add("each", 1))
-		both := workflow.Join2(b, each, again, func(x, y []int) []int { return append(x, y...) })
+		computed := workflow.Then(b, in, add("computed", 1), workflow.Cache("plus one", 0))
+		later := workflow.Join2(b, in, computed, func(n, _ int) int { return n })
+		taken := workflow.Then(b, later, add("taken", 1), workflow.Cache("plus one", 0))
+		both := workflow.Join3(b, each, again, taken, func(x, y []int, _ int) []int { return append(x, y...) })
 		return workflow.Catch(b, workflow.Then(b, both, effect), sorry)
 	})
 }
@@ -253,6 +256,9 @@ func checkLog(t *testing.T, e *executor.Engine, run *runlog.Run) {
 	for _, n := range nodes {
 		if n.Inline {
 			continue
+		}
+		if n.Path == "taken" && n.Attempt > 0 {
+			t.Error("what was computed before was computed again")
 		}
 		want := state{Status: string(n.Status)}
 		if n.Path == "kept" || n.Path == "again" {

@@ -27,6 +27,7 @@ var (
 	answerRecorded = faultpoint.New("executor.answer.recorded")
 	effectIntent   = faultpoint.New("executor.effect.intent")
 	effectRecorded = faultpoint.New("executor.effect.recorded")
+	cacheTaken     = faultpoint.New("executor.cache.taken")
 	runFinished    = faultpoint.New("executor.run.finished")
 )
 

@@ -151,6 +151,7 @@ func (b *Builder) described(kind graph.Kind, info NodeInfo, options []NodeOption
 		Resumes: info.Resumes, SessionKey: info.SessionKey,
 		Attempts: info.Attempts, BackoffMS: info.Backoff.Milliseconds(),
 		TimeoutMS: millis(info.Timeout), IdleMS: millis(info.IdleTimeout),
+		CacheKey: info.CacheKey, CacheMS: millis(info.CacheFor),
 	}
 }
 

@@ -99,6 +99,28 @@ func TestDefineRefusesAGraphThatCannotRunAndPointsAtTheNode(t *testing.T) {
 			graph.Problem{Node: "quiet", Message: "an idle timeout is for nodes that stream; give it a total one"},
 		},
 		{
+			"a cache without a key",
+			func(b *workflow.Builder, r in) in {
+				return workflow.Then(b, r, node("n"), workflow.Cache("", time.Hour))
+			},
+			graph.Problem{Node: "n", Message: "a cache needs a key"},
+		},
+		{
+			"a cache for less than no time",
+			func(b *workflow.Builder, r in) in {
+				return workflow.Then(b, r, node("n"), workflow.Cache("k", -time.Hour))
+			},
+			graph.Problem{Node: "n", Message: "a cache does not keep results for less than no time"},
+		},
+		{
+			"a cleanup that would not run each time",
+			func(b *workflow.Builder, r in) in {
+				tidy := workflow.Func("tidy", func(workflow.NodeContext, workflow.Failure) (bool, error) { return true, nil }, workflow.Cache("k", 0))
+				return workflow.Finally(b, r, tidy)
+			},
+			graph.Problem{Node: "tidy", Message: "a finally is not cached"},
+		},
+		{
 			"a timeout below zero",
 			func(b *workflow.Builder, r in) in {
 				return workflow.Then(b, r, node("late"), workflow.Timeout(-time.Second, 0))
@@ -160,7 +182,7 @@ func every(b *workflow.Builder, in workflow.Ref[request]) workflow.Ref[string] {
 		map[string]func(*workflow.Builder, workflow.Ref[string]) workflow.Ref[string]{
 			"short": func(_ *workflow.Builder, r workflow.Ref[string]) workflow.Ref[string] { return r },
 			"long": func(b *workflow.Builder, r workflow.Ref[string]) workflow.Ref[string] {
-				return workflow.Then(b, r, node("shorten", workflow.Retry(3, 10)))
+				return workflow.Then(b, r, node("shorten", workflow.Retry(3, 10)), workflow.Cache("short", time.Hour))
 			},
 		})
 	part := workflow.MustDefine("part", 1, func(b *workflow.Builder, r workflow.Ref[string]) workflow.Ref[string] {

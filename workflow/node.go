@@ -39,6 +39,9 @@ type NodeInfo struct {
 	Backoff time.Duration
 	// Timeout bounds an attempt, IdleTimeout the time in which a stream node delivers nothing; 0 = no bound.
 	Timeout, IdleTimeout time.Duration
+	// CacheKey names the results that runs share, "" = none; they are taken while they are younger than CacheFor, 0 = always.
+	CacheKey string
+	CacheFor time.Duration
 }
 
 // NodeOption changes the description of a node, where Func or StreamFunc makes it or where a verb puts it into a graph.
@@ -60,6 +63,15 @@ func Retry(attempts int, backoff time.Duration) NodeOption {
 // chunks are not written yet is not idle.
 func Timeout(total, idle time.Duration) NodeOption {
 	return func(i *NodeInfo) { i.Timeout, i.IdleTimeout = total, idle }
+}
+
+// Cache lets a node take the recorded result of an earlier success, of any run of the same store, instead of running: one
+// with the same key, node version, input (as canonical JSON) and type of result, that is younger than ttl (0 = however
+// old). Its succeeded event then says where the result is from; the chunks of a stream node are not repeated. Failures are
+// never kept. The node has to be a function of its input; give it another Version when it becomes another function. Runs
+// that come to it at the same time each compute it.
+func Cache(key string, ttl time.Duration) NodeOption {
+	return func(i *NodeInfo) { i.CacheKey, i.CacheFor = key, ttl }
 }
 
 // Func returns a node called name that runs fn.

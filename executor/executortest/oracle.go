@@ -32,6 +32,7 @@ type everything struct {
 	Signals     map[runlog.RunID][]runlog.Signal
 	Usage       map[runlog.RunID][]runlog.UsageRecord
 	Definitions []runlog.Definition
+	Cache       []runlog.Cached
 }
 
 // dump reads all runs, or one.
@@ -61,6 +62,14 @@ func dump(t *testing.T, s runlog.Store, only ...runlog.RunID) everything {
 	keep(err)
 	all.Definitions, err = s.Definitions()
 	keep(err)
+	for _, c := range cacheKeys {
+		found, err := s.Cached(c.Key, c.Version, c.Input)
+		if errors.Is(err, runlog.ErrNotFound) {
+			continue
+		}
+		keep(err)
+		all.Cache = append(all.Cache, found)
+	}
 	for _, r := range all.Runs {
 		all.Nodes[r.ID], err = s.Nodes(r.ID)
 		keep(err)
@@ -85,6 +94,9 @@ func dump(t *testing.T, s runlog.Store, only ...runlog.RunID) everything {
 
 // keys are the visits that random batches are about.
 var keys = []runlog.NodeKey{{Path: "a", Visit: 1}, {Path: "a", Visit: 2}, {Path: "b[3]", Visit: 1}}
+
+// cacheKeys are what random batches share.
+var cacheKeys = []runlog.Cached{{Key: "k", Version: 1, Input: "i"}, {Key: "k", Version: 2, Input: "i"}, {Key: "l", Version: 1, Input: "j"}}
 
 // oracle compares the store with runlog.Memory, batch by batch.
 func oracle(t *testing.T, b *bench) {
@@ -183,6 +195,11 @@ func randomBatch(r *rand.Rand) *runlog.Batch {
 	}
 	if r.IntN(3) == 0 {
 		b.Usage = append(b.Usage, runlog.UsageRecord{RecordID: pick(r, "u", "v"), Node: keys[0], Usage: workflow.Usage{Input: r.Int64N(9)}})
+	}
+	if r.IntN(3) == 0 {
+		c := pick(r, cacheKeys...)
+		c.Output, c.At, c.Node = json.RawMessage(fmt.Sprint(r.IntN(99))), at, keys[1]
+		b.Cache = append(b.Cache, c)
 	}
 	return b
 }

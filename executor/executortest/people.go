@@ -2,6 +2,8 @@ package executortest
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,34 @@ func signals(t *testing.T, b *bench) {
 			t.Errorf("signal %q known: %v %v", signal, known, err)
 		}
 	}
+}
+
+func cache(t *testing.T, b *bench) {
+	id, other := b.begin("r1"), b.begin("r2")
+	node := runlog.NodeKey{Path: "n", Visit: 3}
+	want := runlog.Cached{Key: "k", Version: 2, Input: "i", Output: json.RawMessage(`"old"`), At: day, Run: id, Node: node}
+	long := want
+	long.Input, long.Output = "long", json.RawMessage(`"`+strings.Repeat("0123456789", 5000)+`"`)
+	b.must(&runlog.Batch{Run: id, Cache: []runlog.Cached{want, long}})
+	got, err := b.Cached("k", 2, "i")
+	check(t, want, got, err)
+	got, err = b.Cached("k", 2, "long")
+	check(t, long, got, err)
+	for _, absent := range []runlog.Cached{{Key: "k", Version: 1, Input: "i"}, {Key: "k", Version: 2, Input: "j"}, {Key: "l", Version: 2, Input: "i"}} {
+		if _, err := b.Cached(absent.Key, absent.Version, absent.Input); !errors.Is(err, runlog.ErrNotFound) {
+			t.Errorf("%+v: %v", absent, err)
+		}
+	}
+	newer := want
+	newer.Output, newer.At, newer.Run = json.RawMessage(`"new"`), day.Add(time.Hour), other
+	b.must(&runlog.Batch{Run: other, Cache: []runlog.Cached{newer}})
+	got, err = b.Cached("k", 2, "i")
+	check(t, newer, got, err)
+	if err := b.commit(&runlog.Batch{Run: "nobody", Cache: []runlog.Cached{want}}); !errors.Is(err, runlog.ErrNotFound) {
+		t.Errorf("of no run: %v", err)
+	}
+	got, err = b.Cached("k", 2, "i")
+	check(t, newer, got, err)
 }
 
 func usage(t *testing.T, b *bench) {

@@ -41,6 +41,7 @@ func Run(t *testing.T, h Harness) {
 		"a journal entry is replaced or forgotten":                  effects,
 		"a signal is read once":                                     signals,
 		"usage counts once per record":                              usage,
+		"a shared result is found by what it is the result of":      cache,
 		"runs are found by what they are":                           queries,
 		"a version has one graph unless it is replaced":             definitions,
 		"long JSON comes back whole":                                long,
@@ -468,6 +469,7 @@ func missing(t *testing.T, b *bench) {
 	note(b.Signals("none"))
 	note(b.HasSignal("none", "s"))
 	note(b.Usage("none"))
+	note(b.Cached("none", 0, ""))
 	for i, err := range errs {
 		if !errors.Is(err, runlog.ErrNotFound) {
 			t.Errorf("question %d: %v", i, err)

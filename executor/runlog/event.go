@@ -36,7 +36,7 @@ const (
 	NodeWaiting   EventKind = "node.waiting"   //
 	NodeSleeping  EventKind = "node.sleeping"  // until
 	NodeSuspended EventKind = "node.suspended" //
-	NodeSucceeded EventKind = "node.succeeded" //
+	NodeSucceeded EventKind = "node.succeeded" // cached: whose result it took, when it did not run
 	NodeFailed    EventKind = "node.failed"    // failure
 	NodeAborted   EventKind = "node.aborted"   // reason
 

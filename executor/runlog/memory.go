@@ -22,7 +22,14 @@ type Memory struct {
 	order       []RunID // by creation
 	byRequest   map[[2]string]RunID
 	requests    map[string]RunID
+	cache       map[cacheKey]Cached
 	definitions []Definition
+}
+
+type cacheKey struct {
+	key     string
+	version int
+	input   string
 }
 
 // memoryRun is all that is known about one run.
@@ -44,6 +51,7 @@ var _ Store = (*Memory)(nil)
 func NewMemory() *Memory {
 	return &Memory{
 		id: ids.New("mem_"), runs: map[RunID]*memoryRun{}, byRequest: map[[2]string]RunID{}, requests: map[string]RunID{},
+		cache: map[cacheKey]Cached{},
 	}
 }
 
@@ -107,6 +115,10 @@ func (m *Memory) Commit(b *Batch) error {
 		} else {
 			r.usage = append(r.usage, u)
 		}
+	}
+	for _, c := range b.Cache {
+		c.Run = b.Run
+		m.cache[cacheKey{c.Key, c.Version, c.Input}] = c
 	}
 	return nil
 }
@@ -384,6 +396,20 @@ func (m *Memory) HasSignal(id RunID, signal string) (known bool, err error) {
 func (m *Memory) Usage(id RunID) (list []UsageRecord, err error) {
 	err = m.read(id, func(r *memoryRun) { list = slices.Clone(r.usage) })
 	return list, err
+}
+
+// Cached implements Store.
+func (m *Memory) Cached(key string, version int, input string) (Cached, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.closed {
+		return Cached{}, ErrClosed
+	}
+	c, known := m.cache[cacheKey{key, version, input}]
+	if !known {
+		return Cached{}, ErrNotFound
+	}
+	return c, nil
 }
 
 // PutDefinition implements Store.

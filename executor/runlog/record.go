@@ -126,6 +126,17 @@ type Effect struct {
 	Forget bool            // removes the entry
 }
 
+// Cached is the value of a success, for visits of any run that would compute the same.
+type Cached struct {
+	Key     string // as nodes declare it
+	Version int    // of the node
+	Input   string // digest of the input and of the value's type
+	Output  json.RawMessage
+	At      time.Time
+	Run     RunID // where it was computed; the run may be gone
+	Node    NodeKey
+}
+
 // Signal is a message to a run. Consumer is the node that received it.
 type Signal struct {
 	ID       string // unique in the run

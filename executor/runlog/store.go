@@ -45,6 +45,7 @@ type Batch struct {
 	Signals    []Signal     // ignored when the id exists
 	Consume    []string     // signal ids
 	Usage      []UsageRecord
+	Cache      []Cached // upsert by key, version and input; Run is the batch's
 
 	first map[NodeKey]Seq // of the numbered events
 }
@@ -111,6 +112,8 @@ type Store interface {
 	// HasSignal reports whether a signal of that id was ever sent to the run.
 	HasSignal(id RunID, signal string) (bool, error)
 	Usage(id RunID) ([]UsageRecord, error)
+	// Cached returns the newest value under key, version and input, whatever its age.
+	Cached(key string, version int, input string) (Cached, error)
 	// PutDefinition stores d, or checks that it is stored with the same fingerprint: ErrDefinition. With replace it
 	// overwrites.
 	PutDefinition(d Definition, replace bool) error

@@ -292,6 +292,25 @@ func (s *Store) Usage(id runlog.RunID) (list []runlog.UsageRecord, err error) {
 	return list, s.exists(id, len(list), err)
 }
 
+// Cached implements runlog.Store.
+func (s *Store) Cached(key string, version int, input string) (c runlog.Cached, err error) {
+	const find = `SELECT coalesce(output, (SELECT bytes FROM wf_blob WHERE sha256 = output_ref)), at, run, path, visit
+		FROM wf_cache WHERE key = ? AND version = ? AND input = ?`
+	found := false
+	err = s.query(find, []any{key, version, input}, func(r *sqlite.Row) error {
+		found = true
+		c = runlog.Cached{
+			Key: key, Version: version, Input: input, Output: r.Bytes(0), At: moment(r.Int64(1)), Run: runlog.RunID(r.Text(2)),
+			Node: runlog.NodeKey{Path: r.Text(3), Visit: int(r.Int64(4))},
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = runlog.ErrNotFound
+	}
+	return c, err
+}
+
 // Definitions implements runlog.Store.
 func (s *Store) Definitions() (list []runlog.Definition, err error) {
 	const columns = `SELECT name, version, fingerprint, graph, created_at FROM wf_def ORDER BY name, version`

@@ -48,7 +48,7 @@ func commit(tx *sqlite.Tx, b *runlog.Batch) error {
 			return err
 		}
 	}
-	return errors.Join(people(tx, run, b), memory(tx, run, b))
+	return errors.Join(people(tx, run, b), memory(tx, run, b), cache(tx, b))
 }
 
 // own finds the run and checks that the epoch is in force.
@@ -235,6 +235,23 @@ func memory(tx *sqlite.Tx, run int64, b *runlog.Batch) error {
 		const upsert = `INSERT INTO wf_usage (run, record_id, path, visit, usage) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (run, record_id) DO UPDATE SET path = excluded.path, visit = excluded.visit, usage = excluded.usage`
 		if _, err := tx.Exec(upsert, run, u.RecordID, u.Node.Path, u.Node.Visit, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cache writes values that other runs may take.
+func cache(tx *sqlite.Tx, b *runlog.Batch) error {
+	for _, c := range b.Cache {
+		output, ref, err := stored(tx, c.Output)
+		if err != nil {
+			return err
+		}
+		const upsert = `INSERT OR REPLACE INTO wf_cache (key, version, input, output, output_ref, at, run, path, visit)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		_, err = tx.Exec(upsert, c.Key, c.Version, c.Input, output, ref, millis(c.At), string(b.Run), c.Node.Path, c.Node.Visit)
+		if err != nil {
 			return err
 		}
 	}

@@ -73,14 +73,18 @@ func (s scenario) command(p *place, pace string, more ...string) []string {
 // handTool is a tool of the host's own; the demo model calls whatever has this name.
 const handTool = "submit_answer"
 
-// hand is a workflow for the edges that the stock ones do not have: an effect of a node, a tool of the host's own, and a
-// connection that drops once in every process.
+// hand is a workflow for the edges that the stock ones do not have: an effect of a node, a result that another node takes,
+// a tool of the host's own, and a connection that drops once in every process.
 func hand() daemon.Part {
 	return daemon.Workflow("An agent with a tool of its host", func(o agentnode.Options) (*workflow.Workflow[stock.AgentRequest, agentnode.Payload], error) {
 		o.Model, o.Window, o.LLM = demo.Model, demo.ContextWindow, &dropping{Provider: demo.New(demo.Options{Pace: o.DemoPace})}
 		o.ExtraTools = []tool.Tool{tool.New(handTool, "Takes the answer.", takeAnswer)}
 		return workflow.Define("hand", 1, func(b *workflow.Builder, in workflow.Ref[stock.AgentRequest]) workflow.Ref[agentnode.Payload] {
-			return workflow.Then(b, workflow.ThenStream(b, workflow.Then(b, in, noted), agentnode.New(o)), handed)
+			first := workflow.Then(b, in, measure("measured"))
+			again := workflow.Join2(b, in, first, func(r stock.AgentRequest, _ int) stock.AgentRequest { return r })
+			second := workflow.Then(b, again, measure("taken"))
+			input := workflow.Join2(b, workflow.Then(b, in, noted), second, func(i agentcore.Input, _ int) agentcore.Input { return i })
+			return workflow.Then(b, workflow.ThenStream(b, input, agentnode.New(o)), handed)
 		})
 	}, agentnode.Payload.Answer)
 }
@@ -102,6 +106,13 @@ var noted = workflow.Func("input", func(ctx workflow.NodeContext, r stock.AgentR
 	})
 	return agentcore.Input{Prompt: r.Prompt}, err
 })
+
+// measure returns a node whose result others of the same input take.
+func measure(name string) workflow.Node[stock.AgentRequest, int] {
+	return workflow.Func(name, func(_ workflow.NodeContext, r stock.AgentRequest) (int, error) {
+		return len(r.Prompt), nil
+	}, workflow.Cache("length", 0))
+}
 
 var handed = workflow.Func("output", func(_ workflow.NodeContext, p agentnode.Payload) (agentnode.Payload, error) { return p, nil })
 

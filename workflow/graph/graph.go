@@ -65,6 +65,8 @@ type Node struct {
 	BackoffMS   int64    `json:"backoffMs,omitempty"`
 	TimeoutMS   int64    `json:"timeoutMs,omitempty"`     // of an attempt
 	IdleMS      int64    `json:"idleTimeoutMs,omitempty"` // of a stream: without a chunk
+	CacheKey    string   `json:"cacheKey,omitempty"`      // of the results that runs share
+	CacheMS     int64    `json:"cacheTtlMs,omitempty"`    // how old they may be, 0 = any age
 }
 
 // Guard makes a node part of one case of a switch.

@@ -128,6 +128,14 @@ func (v *validation) node(i int, n Node) {
 	if n.Attempts < 0 || n.BackoffMS < 0 || n.TimeoutMS < 0 || n.IdleMS < 0 {
 		v.add(n.Path, "attempts, backoff and timeouts are not negative")
 	}
+	switch {
+	case n.CacheKey == "" && n.CacheMS != 0:
+		v.add(n.Path, "a cache needs a key")
+	case n.CacheMS < 0:
+		v.add(n.Path, "a cache does not keep results for less than no time")
+	case n.CacheKey != "" && n.Kind != Func && n.Kind != Stream && n.Kind != Map:
+		v.add(n.Path, "a %s is not cached", n.Kind)
+	}
 	if n.IdleMS > 0 && n.Kind != Stream {
 		v.add(n.Path, "an idle timeout is for nodes that stream; give it a total one")
 	}
