@@ -391,7 +391,7 @@ func (o *owner) rest() {
 		}
 	}
 	at := o.wakeAt()
-	if !o.run.Deadline.IsZero() && (at.IsZero() || o.run.Deadline.Before(at)) {
+	if !o.stopping() && !o.run.Deadline.IsZero() && (at.IsZero() || o.run.Deadline.Before(at)) {
 		at = o.run.Deadline
 	}
 	if o.run.Status == to && o.run.WakeAt.Equal(at) {

@@ -151,7 +151,7 @@ func (b *Builder) described(kind graph.Kind, info NodeInfo, options []NodeOption
 		Resumes: info.Resumes, SessionKey: info.SessionKey,
 		Attempts: info.Attempts, BackoffMS: info.Backoff.Milliseconds(),
 		TimeoutMS: millis(info.Timeout), IdleMS: millis(info.IdleTimeout),
-		CacheKey: info.CacheKey, CacheMS: millis(info.CacheFor),
+		Max: info.Parallel, CacheKey: info.CacheKey, CacheMS: millis(info.CacheFor),
 	}
 }
 
@@ -162,11 +162,16 @@ func millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 func (b *Builder) derive(from edge, verb string) string {
 	base, _, _ := strings.Cut(from.path, ":")
 	base += ":" + verb
-	b.derived[base]++
-	if n := b.derived[base]; n > 1 {
-		return base + strconv.Itoa(n)
+	for {
+		path := base
+		b.derived[base]++
+		if n := b.derived[base]; n > 1 {
+			path += strconv.Itoa(n)
+		}
+		if _, taken := b.at[path]; !taken { // an embedded workflow brought names of its own
+			return path
+		}
 	}
-	return base
 }
 
 // embed copies the nodes of another workflow under prefix. Its input is the node at input; nodes outside of any loop get

@@ -121,6 +121,20 @@ func TestDefineRefusesAGraphThatCannotRunAndPointsAtTheNode(t *testing.T) {
 			graph.Problem{Node: "tidy", Message: "a finally is not cached"},
 		},
 		{
+			"a bound of elements where there are none",
+			func(b *workflow.Builder, r in) in { return workflow.Then(b, r, node("n"), workflow.Parallel(2)) },
+			graph.Problem{Node: "n", Message: "is no map; only the elements of a map are in work in parallel"},
+		},
+		{
+			"a map of less than no elements at a time",
+			func(b *workflow.Builder, r in) in {
+				list := workflow.Apply(b, r, func(s string) []string { return []string{s} })
+				all := workflow.Map(b, list, node("n"), workflow.Parallel(-1))
+				return workflow.Apply(b, all, func(all []string) string { return all[0] })
+			},
+			graph.Problem{Node: "n", Message: "a map works on at least one element at a time; 0 leaves it to the engine"},
+		},
+		{
 			"a timeout below zero",
 			func(b *workflow.Builder, r in) in {
 				return workflow.Then(b, r, node("late"), workflow.Timeout(-time.Second, 0))
@@ -176,8 +190,11 @@ func every(b *workflow.Builder, in workflow.Ref[request]) workflow.Ref[string] {
 		func(workflow.NodeContext, request, iter.Seq[tree]) ([]string, error) { return nil, nil },
 		workflow.ResumeAfterCrash())
 	names := workflow.ThenStream(b, in, walk, workflow.Timeout(time.Minute, 10*time.Second))
-	upper := workflow.Map(b, names, node("upper"))
-	joined := workflow.Apply(b, upper, func(all []string) string { return strings.Join(all, " ") })
+	upper := workflow.Map(b, names, node("upper"), workflow.Parallel(4))
+	checked := workflow.MapPartial(b, names, node("check"))
+	joined := workflow.Join2(b, upper, checked, func(all []string, checked []workflow.Element[string]) string {
+		return strings.Join(all[len(checked):], " ")
+	})
 	chosen := workflow.Switch(b, joined, func(s string) string { return s },
 		map[string]func(*workflow.Builder, workflow.Ref[string]) workflow.Ref[string]{
 			"short": func(_ *workflow.Builder, r workflow.Ref[string]) workflow.Ref[string] { return r },

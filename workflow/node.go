@@ -42,6 +42,8 @@ type NodeInfo struct {
 	// CacheKey names the results that runs share, "" = none; they are taken while they are younger than CacheFor, 0 = always.
 	CacheKey string
 	CacheFor time.Duration
+	// Parallel bounds the elements that are in work at a time where the node runs in a Map; 0 = the engine's bound.
+	Parallel int
 }
 
 // NodeOption changes the description of a node, where Func or StreamFunc makes it or where a verb puts it into a graph.
@@ -73,6 +75,9 @@ func Timeout(total, idle time.Duration) NodeOption {
 func Cache(key string, ttl time.Duration) NodeOption {
 	return func(i *NodeInfo) { i.CacheKey, i.CacheFor = key, ttl }
 }
+
+// Parallel bounds how many elements of a Map or MapPartial are in work at a time.
+func Parallel(elements int) NodeOption { return func(i *NodeInfo) { i.Parallel = elements } }
 
 // Func returns a node called name that runs fn.
 func Func[In, Out any](name string, fn func(NodeContext, In) (Out, error), options ...NodeOption) Node[In, Out] {

@@ -83,11 +83,27 @@ func inline[A, T any](b *Builder, verb string, pure func([]json.RawMessage) (jso
 }
 
 // Map runs node once for each element, several at a time, and collects the results in the order of the list. Element i is
-// at the path name[i]. When one fails, the others are stopped and the whole fails.
+// at the path name[i]. When one fails for good, the others are stopped and the whole fails; what the finished ones
+// returned stays on record.
 func Map[T, R any](b *Builder, from From[[]T], node Node[T, R], options ...NodeOption) Ref[[]R] {
 	n := b.described(graph.Map, node.Info(), options, reflect.TypeFor[[]T](), reflect.TypeFor[[]R]())
 	b.add(n, nodeCode(node), edgeOf(from))
 	return Ref[[]R]{b, n.Path}
+}
+
+// MapPartial is Map for lists of which a part is better than nothing: a failure is that element's result and stops none of
+// the others.
+func MapPartial[T, R any](b *Builder, from From[[]T], node Node[T, R], options ...NodeOption) Ref[[]Element[R]] {
+	n := b.described(graph.Map, node.Info(), options, reflect.TypeFor[[]T](), reflect.TypeFor[[]Element[R]]())
+	n.Partial = true
+	b.add(n, nodeCode(node), edgeOf(from))
+	return Ref[[]Element[R]]{b, n.Path}
+}
+
+// Element is how one element of a MapPartial ended: with a value, or with a failure.
+type Element[R any] struct {
+	Value   R        `json:"value,omitzero"`
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Switch chooses one of cases by the pure function choose and continues with its result; the nodes of the others are

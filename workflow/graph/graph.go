@@ -62,6 +62,7 @@ type Node struct {
 	Resumes     bool     `json:"resumes,omitempty"`
 	SessionKey  string   `json:"sessionKey,omitempty"`
 	Attempts    int      `json:"attempts,omitempty"`
+	Partial     bool     `json:"partial,omitempty"` // of a map: a failure is an element of the result
 	BackoffMS   int64    `json:"backoffMs,omitempty"`
 	TimeoutMS   int64    `json:"timeoutMs,omitempty"`     // of an attempt
 	IdleMS      int64    `json:"idleTimeoutMs,omitempty"` // of a stream: without a chunk

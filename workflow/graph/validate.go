@@ -136,6 +136,9 @@ func (v *validation) node(i int, n Node) {
 	case n.CacheKey != "" && n.Kind != Func && n.Kind != Stream && n.Kind != Map:
 		v.add(n.Path, "a %s is not cached", n.Kind)
 	}
+	if n.Kind != Map && n.Kind != Loop && n.Max != 0 {
+		v.add(n.Path, "is no map; only the elements of a map are in work in parallel")
+	}
 	if n.IdleMS > 0 && n.Kind != Stream {
 		v.add(n.Path, "an idle timeout is for nodes that stream; give it a total one")
 	}
@@ -172,7 +175,11 @@ func (v *validation) edges() map[string][]string {
 func (v *validation) shape(n Node, inputs []string) {
 	want := 1
 	switch n.Kind {
-	case Func, Stream, Catch, Finally, Map:
+	case Func, Stream, Catch, Finally:
+	case Map:
+		if n.Max < 0 {
+			v.add(n.Path, "a map works on at least one element at a time; 0 leaves it to the engine")
+		}
 	case Apply:
 		want = max(1, len(inputs))
 	case Switch:

@@ -25,14 +25,15 @@ type Machine struct {
 
 // frame is one turn of a scope.
 type frame struct {
-	scope  *scope
-	visit  int
-	input  Value
-	parent place // the loop step, when scope is a body
-	cells  []cell
-	left   int // cells that have not settled
-	doom   *workflow.Failure
-	cancel bool // doom comes from outside: nothing catches it
+	scope   *scope
+	visit   int
+	input   Value
+	parent  place // the loop step, when scope is a body
+	cells   []cell
+	left    int // cells that have not settled
+	doom    *workflow.Failure
+	aborted *workflow.Failure // of a step that was stopped, on record; counts when there is no doom
+	cancel  bool              // doom comes from outside: nothing catches it
 }
 
 // place is a step in a frame.
@@ -54,6 +55,8 @@ type Outcome struct {
 	Value   Value
 	Failure *workflow.Failure
 	Skipped bool
+
+	aborted bool // on record: whatever stopped the visit is on record, too, or comes from outside
 }
 
 // Value is JSON and where it is recorded; the zero origin is the run's input.
@@ -144,7 +147,7 @@ func (s *Machine) consider(at place) {
 			s.settle(at, in)
 			return
 		}
-		s.run(at, s.encode(in.Failure), false)
+		s.run(at, encode(in.Failure), false)
 		return
 	case graph.Finally:
 		if in.Skipped {
@@ -155,7 +158,7 @@ func (s *Machine) consider(at place) {
 		if failure == nil {
 			failure = &workflow.Failure{}
 		}
-		s.run(at, s.encode(failure), true)
+		s.run(at, encode(failure), true)
 		return
 	case graph.Merge:
 		s.settle(at, s.merged(at))
@@ -171,7 +174,7 @@ func (s *Machine) consider(at place) {
 		}
 		inputs[i] = one.Value.Raw
 	}
-	if at.f.stopping() {
+	if at.f.stopping() && !s.begun(at) {
 		s.settle(at, Outcome{Skipped: true})
 		return
 	}
@@ -185,6 +188,19 @@ func (s *Machine) consider(at place) {
 	default:
 		s.run(at, inputs[0], false)
 	}
+}
+
+// begun reports whether something of a step may be on record that has to go on, or to be stopped.
+func (s *Machine) begun(at place) bool {
+	path := at.s.node.Path
+	switch at.s.node.Kind {
+	case graph.Loop:
+		return len(s.records) > 0 && len(s.plan.scopes[s.plan.bodies[at.s.index]].steps) > 0 // its nodes are asked one by one
+	case graph.Map:
+		path = elementPath(path, 0)
+	default:
+	}
+	return s.records[runlog.NodeKey{Path: path, Visit: at.f.visit}] != nil
 }
 
 // chosen reports whether the switch of a step chose the step's case.
@@ -236,7 +252,7 @@ func recorded(n *runlog.Node) Outcome {
 	case runlog.NodeIsDone:
 		return Outcome{Value: Value{n.Output, n.NodeKey}}
 	case runlog.NodeHasFailed, runlog.NodeIsAborted:
-		return Outcome{Failure: n.Failure}
+		return Outcome{Failure: n.Failure, aborted: n.Status == runlog.NodeIsAborted}
 	default:
 		return Outcome{Skipped: true}
 	}
@@ -249,9 +265,9 @@ func (s *Machine) run(at place, input json.RawMessage, cleanup bool) {
 	switch {
 	case old != nil && old.Status.Terminal():
 		s.settle(at, s.pass(at, recorded(old)))
-	case at.f.stopping() && !cleanup:
+	case old == nil && at.f.stopping() && !cleanup:
 		s.settle(at, Outcome{Skipped: true})
-	default:
+	default: // also to be stopped, when it had begun
 		s.starts = append(s.starts, Start{place: at, Key: key, Input: input, Record: old, Cleanup: cleanup})
 	}
 }
@@ -283,7 +299,11 @@ func (s *Machine) settle(at place, end Outcome) {
 	c := &at.f.cells[at.s.local]
 	c.settled, c.outcome, c.list = true, end, nil
 	at.f.left--
-	if end.Failure != nil && len(at.s.consumers) == 0 {
+	switch {
+	case end.Failure == nil || len(at.s.consumers) > 0:
+	case end.aborted:
+		at.f.aborted = end.Failure
+	default:
 		s.doom(at.f, end.Failure, false)
 	}
 	for _, index := range at.s.consumers {
@@ -337,8 +357,11 @@ func (f *frame) cancelled() bool {
 
 // end is the outcome of a frame all of whose steps have settled.
 func (s *Machine) end(f *frame) Outcome {
-	if f.doom != nil {
+	switch {
+	case f.doom != nil:
 		return Outcome{Failure: f.doom}
+	case f.aborted != nil:
+		return Outcome{Failure: f.aborted, aborted: true}
 	}
 	return f.of(f.scope.result, s.plan)
 }
@@ -408,7 +431,7 @@ func (st Start) Doom() (doom *workflow.Failure) {
 	return doom
 }
 
-func (s *Machine) encode(v any) json.RawMessage {
+func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil { // a Failure, or JSON that was checked before
 		return json.RawMessage("null")
