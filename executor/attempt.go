@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -25,6 +26,7 @@ type attempt struct {
 	info   workflow.RunInfo
 	first  runlog.Seq // where the chunks of the visit begin, 0 = with this attempt
 	watch  *stopwatch.Watch
+	inTx   atomic.Bool // an effect runs inside the store
 
 	mu     sync.Mutex
 	source string // of the next chunk
@@ -154,6 +156,9 @@ func (a *attempt) firstSeq() (first runlog.Seq, err error) {
 
 // call runs fn on the owner and returns once what it wrote is committed.
 func (a *attempt) call(fn func(*owner)) error {
+	if a.inTx.Load() {
+		return a.busy()
+	}
 	result := make(chan error, 1)
 	tell := func(err error) { result <- err }
 	a.o.submit(message{refuse: tell, do: func(o *owner) {
@@ -171,8 +176,16 @@ func (a *attempt) call(fn func(*owner)) error {
 	return <-result
 }
 
+// busy is what the node's context answers while an effect holds the store: it would wait for that for ever.
+func (a *attempt) busy() error {
+	return fault.New(fault.Conflict, "node %q uses its context inside InTx; do that before or behind it", a.v.Key.Path)
+}
+
 // deliver hands a chunk to the log. It blocks while the log is behind.
 func (a *attempt) deliver(chunk any, aux bool) error {
+	if a.inTx.Load() {
+		return a.busy()
+	}
 	kind := runlog.NodeChunk
 	if item, ok := chunk.(outputitems.Chunk); ok {
 		if err := item.Validate(); err != nil {

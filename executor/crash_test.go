@@ -17,14 +17,19 @@ import (
 	"github.com/workflowd/workflowd/executor"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/faultpoint"
+	"github.com/workflowd/workflowd/store/sqlite"
 	"github.com/workflowd/workflowd/workflow"
 )
 
-// The child of a crash test is this test binary with the directory it works in.
-const childDir = "WORKFLOWD_TEST_CRASH_DIR"
+// The child of a crash test is this test binary with the directory it works in and the name of its workflow.
+const (
+	childDir  = "WORKFLOWD_TEST_CRASH_DIR"
+	childFlow = "WORKFLOWD_TEST_CRASH_FLOW"
+)
 
 // crashing is the workflow that is killed at every durable edge: a stream that resumes, one that starts over, a question,
-// an effect that must not repeat, usage, a map and a mapping, a result that is taken from a node before.
+// an effect that must not repeat, one inside the store, usage, a map and a mapping, a result that is taken from a node
+// before.
 func crashing(dir string) *workflow.Workflow[int, string] {
 	upTo := func(name string, options ...workflow.NodeOption) workflow.StreamNode[int, int, []int] {
 		return workflow.StreamFunc(name, func(c ctx, n int) iter.Seq2[int, error] {
@@ -47,6 +52,9 @@ func crashing(dir string) *workflow.Workflow[int, string] {
 		}
 		a, err := workflow.Ask[string, answer](c, "sure", "really?")
 		if err != nil {
+			return "", err
+		}
+		if err := pay(c); err != nil {
 			return "", err
 		}
 		_, err = workflow.Once(c, "append", func(context.Context) (bool, error) {
@@ -75,18 +83,44 @@ func crashing(dir string) *workflow.Workflow[int, string] {
 	})
 }
 
+// pay is an effect of two rows inside the store.
+func pay(c ctx) error {
+	paid, err := workflow.InTx(c, "pay", func(_ context.Context, tx workflow.Tx) (int64, error) {
+		for _, sql := range []string{
+			`CREATE TABLE IF NOT EXISTS app_ledger (account TEXT, amount INTEGER) STRICT`,
+			`INSERT INTO app_ledger VALUES ('from', -7)`, `INSERT INTO app_ledger VALUES ('to', 7)`,
+		} {
+			if _, err := tx.Exec(sql); err != nil {
+				return 0, err
+			}
+		}
+		return 7, nil
+	})
+	if err == nil && paid != 7 {
+		return fmt.Errorf("paid %d", paid)
+	}
+	return err
+}
+
+// paying does that and nothing else: its commits are the same each time.
+func paying() *workflow.Workflow[int, string] {
+	return workflow.MustDefine("paying", 1, func(b builder, in workflow.Ref[int]) workflow.Ref[string] {
+		return workflow.Then(b, in, fn("pay", func(c ctx, _ int) (string, error) { return "paid", pay(c) }))
+	})
+}
+
 // crashingChunks is how many chunks each of its streams has: several flushes.
 const crashingChunks = 45
 
 // finish opens the engine in dir, starts or finds the run and drives it to its end.
-func finish(dir string) (out string, err error) {
+func finish(dir string, flow *workflow.Workflow[int, string]) (out string, err error) {
 	ctx := context.Background()
 	e, err := executor.Open(ctx, "sqlite:"+filepath.Join(dir, "runs.db"))
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	h, err := executor.Register(e, crashing(dir))
+	h, err := executor.Register(e, flow)
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +148,11 @@ func finish(dir string) (out string, err error) {
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if _, err := finish(dir); err != nil {
+		flow := crashing(dir)
+		if os.Getenv(childFlow) == "paying" {
+			flow = paying()
+		}
+		if _, err := finish(dir, flow); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -124,10 +162,10 @@ func TestMain(m *testing.M) {
 }
 
 // kill runs the child until it is killed at the point, and reports whether it was.
-func kill(t *testing.T, dir, point string) bool {
+func kill(t *testing.T, dir, point string, flow ...string) bool {
 	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childDir+"="+dir, faultpoint.Env+"="+point)
+	child.Env = append(os.Environ(), childDir+"="+dir, faultpoint.Env+"="+point, childFlow+"="+strings.Join(flow, ""))
 	out, err := child.CombinedOutput()
 	if exit, died := errors.AsType[*exec.ExitError](err); died && exit.ExitCode() == -1 {
 		return true
@@ -150,29 +188,91 @@ func TestARunSurvivesAKillAtEveryDurableEdge(t *testing.T) {
 			if !kill(t, dir, name) {
 				t.Fatal("the scenario never comes to this edge")
 			}
+			checkLedger(t, dir, false)
 			kill(t, dir, name+":2")
+			checkLedger(t, dir, false)
 			checkCrash(t, dir)
 		})
 	}
 }
 
-// The same, killed after the first commit, after the second, and so on to the last.
+// The same, killed after the first commit of the file, after the second, and so on to the last.
 func TestARunSurvivesAKillAfterEachOfItsCommits(t *testing.T) {
 	for n := 1; ; n++ {
 		dir := t.TempDir()
-		if !kill(t, dir, fmt.Sprint("executor.commit.after:", n)) {
+		if !kill(t, dir, fmt.Sprint("sqlite.commit.after:", n)) {
 			if n < 10 {
 				t.Errorf("the run has only %d commits", n-1)
 			}
 			return
 		}
+		checkLedger(t, dir, false)
 		checkCrash(t, dir)
+	}
+}
+
+// Never twice, never half: killed before and behind each commit of the file.
+func TestAnEffectInsideTheStoreIsThereOnceAndWhole(t *testing.T) {
+	for _, point := range []string{"sqlite.commit.before", "sqlite.commit.after", "executor.tx.ran", "executor.tx.recorded"} {
+		for n := 1; ; n++ {
+			dir := t.TempDir()
+			if !kill(t, dir, fmt.Sprint(point, ":", n), "paying") {
+				if n == 1 {
+					t.Errorf("the run never comes to %s", point)
+				}
+				break
+			}
+			checkLedger(t, dir, false)
+			if out, err := finish(dir, paying()); err != nil || out != "paid" {
+				t.Errorf("killed at %s:%d, it came to %q, %v", point, n, out, err)
+			}
+			checkLedger(t, dir, true)
+		}
+	}
+}
+
+// checkLedger reads what the effect inside the store left: both its rows or none, and in the end both, once.
+func checkLedger(t *testing.T, dir string, ended bool) {
+	t.Helper()
+	r, err := sqlite.OpenReader(filepath.Join(dir, "runs.db"))
+	if errors.Is(err, os.ErrNotExist) && !ended {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	rows, recorded := int64(0), int64(0)
+	err = r.View(func(tx *sqlite.Tx) error {
+		for sql, n := range map[string]*int64{
+			`SELECT count(*) FROM sqlite_schema WHERE name = 'app_ledger'`:                        &rows,
+			`SELECT count(*) FROM wf_effect WHERE key = 'tx:pay' AND done AND result IS NOT NULL`: &recorded,
+		} {
+			if err := tx.Query(sql, nil, func(r *sqlite.Row) error { *n = r.Int64(0); return nil }); err != nil {
+				return err
+			}
+		}
+		if rows == 0 {
+			return nil
+		}
+		return tx.Query(`SELECT count(*) FROM app_ledger`, nil, func(r *sqlite.Row) error { rows = r.Int64(0); return nil })
+	})
+	if err != nil && (ended || !strings.Contains(err.Error(), "no such table")) { // killed before the store had its tables
+		t.Fatal(err)
+	}
+	if rows != 2*recorded || recorded > 1 || ended && recorded != 1 {
+		t.Errorf("%d rows and %d records of the effect", rows, recorded)
 	}
 }
 
 func checkCrash(t *testing.T, dir string) {
 	t.Helper()
-	out, err := finish(dir)
+	out, err := finish(dir, crashing(dir))
+	checkLedger(t, dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}

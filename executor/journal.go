@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor/internal/schedule"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/internal/ids"
 	"github.com/workflowd/workflowd/workflow"
@@ -169,6 +170,62 @@ func (j journal) Once(key string, again bool, effect func(context.Context) (json
 	}
 	effectRecorded.Hit()
 	return result, nil
+}
+
+// InTx implements workflow.Journal. The effect and its record are in one store, so a power loss that takes one takes both:
+// the commit need not be synced.
+func (j journal) InTx(key string, effect func(context.Context, workflow.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+	a, entry := j.a, "tx:"+key
+	old, err := a.effect(entry)
+	switch {
+	case err != nil:
+		return nil, err
+	case old != nil && old.Done:
+		return old.Result, nil
+	case a.Err() != nil:
+		return nil, contextError(a)
+	}
+	if err := a.call(func(*owner) {}); err != nil { // what the node did before comes before
+		return nil, err
+	}
+	b := &runlog.Batch{Run: a.o.id, Epoch: a.o.e.epoch, Effects: []runlog.Effect{{Node: a.v.Key, Key: entry}}}
+	if a.o.e.strict {
+		b.Durability = runlog.Synced
+	}
+	var own error
+	a.inTx.Store(true)
+	out, err := a.o.e.store.InTx(b, func(tx workflow.Tx) (json.RawMessage, error) {
+		var out json.RawMessage
+		out, own = apart(func() (json.RawMessage, error) { return effect(a, tx) })
+		if own == nil {
+			txRan.Hit()
+		}
+		return out, own
+	})
+	a.inTx.Store(false)
+	switch {
+	case err == nil:
+		txRecorded.Hit()
+		return out, nil
+	case own != nil:
+		return nil, own
+	case errors.Is(err, runlog.ErrUnsupported):
+		return nil, fault.New(fault.Unsupported, "effect %q of node %q needs a run store with transactions, this one has none; open the engine on a file, or use Once: %w", key, a.v.Key.Path, err)
+	}
+	err = storeError(err, "effect %q of node %q", key, a.v.Key.Path)
+	return nil, a.call(func(o *owner) { o.fatal = err }) // whether it is there, the next owner reads
+}
+
+// apart runs user code on a goroutine of its own, because it may be called on one that belongs to another run.
+func apart(fn func() (json.RawMessage, error)) (out json.RawMessage, err error) {
+	err = &schedule.Panic{Value: "the effect ended its goroutine"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = schedule.Guarded(fn)
+	}()
+	<-done
+	return out, err
 }
 
 // Sleep implements workflow.Journal.

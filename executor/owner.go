@@ -27,6 +27,8 @@ var (
 	answerRecorded = faultpoint.New("executor.answer.recorded")
 	effectIntent   = faultpoint.New("executor.effect.intent")
 	effectRecorded = faultpoint.New("executor.effect.recorded")
+	txRan          = faultpoint.New("executor.tx.ran")
+	txRecorded     = faultpoint.New("executor.tx.recorded")
 	cacheTaken     = faultpoint.New("executor.cache.taken")
 	runFinished    = faultpoint.New("executor.run.finished")
 )

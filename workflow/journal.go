@@ -15,6 +15,10 @@ type Journal interface {
 	// the result after it. An attempt that finds an intent without a result runs the effect again when again is set, else
 	// it returns an error of kind fault.Interrupted: the outcome is unknown.
 	Once(key string, again bool, effect func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
+	// InTx runs effect inside the run store's own transaction together with the record of its result: both are there or
+	// neither, so it happens exactly once. An error of effect leaves nothing. A store that cannot do that returns an error of
+	// kind fault.Unsupported.
+	InTx(key string, effect func(context.Context, Tx) (json.RawMessage, error)) (json.RawMessage, error)
 	// Sleep returns nil once d has passed since the first call with key; before, an error that the node hands on.
 	Sleep(key string, d time.Duration) error
 	// Receive returns the next unread signal of the topic, or an error that the node hands on while there is none. A
@@ -55,6 +59,41 @@ func Once[T any](ctx NodeContext, key string, effect func(context.Context) (T, e
 	var out T
 	raw, err := ctx.Journal().Once(key, false, func(ctx context.Context) (json.RawMessage, error) {
 		value, err := effect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encode(value)
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return out, fault.New(fault.Storage, "recorded effect %q: %w", key, err)
+	}
+	return out, nil
+}
+
+// Tx is the run store's own transaction, for tables of the program's own: those whose names begin with "app_", as do their
+// indexes. A statement that reaches for anything else, or would end the transaction, is refused, and the transaction with
+// it. It is valid inside the function that got it, on that goroutine.
+type Tx interface {
+	// Exec runs one statement, values as arguments, and returns how many rows an INSERT, UPDATE or DELETE changed.
+	Exec(sql string, args ...any) (changed int64, err error)
+	// Query runs one statement and yields its rows: nil, int64, float64, string or []byte for each column. An error is last.
+	Query(sql string, args ...any) iter.Seq2[[]any, error]
+}
+
+// InTx runs effect exactly once under key, however often the node is entered: what it wrote through Tx and the record that
+// it has run are one commit. Later attempts get the recorded result. An error of effect undoes what it wrote and is
+// returned; the next attempt runs it again.
+//
+// effect holds up every commit of the store while it runs: it should do its statements and return. It must not use the
+// node's context or the engine, which would wait for it; a call of the context is refused with fault.Conflict. The memory
+// store has no transactions: there the error has kind fault.Unsupported, and effect does not run.
+func InTx[T any](ctx NodeContext, key string, effect func(context.Context, Tx) (T, error)) (T, error) {
+	var out T
+	raw, err := ctx.Journal().InTx(key, func(ctx context.Context, tx Tx) (json.RawMessage, error) {
+		value, err := effect(ctx, tx)
 		if err != nil {
 			return nil, err
 		}

@@ -24,6 +24,8 @@ type Harness struct {
 	Reopen func(t *testing.T, s runlog.Store) runlog.Store
 	// Every reopens the store after every commit.
 	Every bool
+	// Tx says that the kind has transactions for the effects of nodes.
+	Tx bool
 }
 
 // Run runs the suite as subtests.
@@ -39,6 +41,7 @@ func Run(t *testing.T, h Harness) {
 		"a source counts once until its chunks are retracted":       sources,
 		"the first end of a request stays":                          requests,
 		"a journal entry is replaced or forgotten":                  effects,
+		"an effect and its record are one commit":                   inTx,
 		"a signal is read once":                                     signals,
 		"usage counts once per record":                              usage,
 		"a shared result is found by what it is the result of":      cache,

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/workflowd/workflowd/internal/ids"
+	"github.com/workflowd/workflowd/workflow"
 )
 
 // Memory keeps runs for the life of the process. It is the specification that other stores are compared with. It is safe
@@ -121,6 +123,11 @@ func (m *Memory) Commit(b *Batch) error {
 		m.cache[cacheKey{c.Key, c.Version, c.Input}] = c
 	}
 	return nil
+}
+
+// InTx returns ErrUnsupported: what effect writes elsewhere would not be undone with the record.
+func (m *Memory) InTx(*Batch, func(workflow.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+	return nil, ErrUnsupported
 }
 
 func (r *memoryRun) change(b *Batch) {

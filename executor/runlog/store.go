@@ -2,7 +2,10 @@ package runlog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+
+	"github.com/workflowd/workflowd/workflow"
 )
 
 // Durability is what a commit promises when it returns.
@@ -25,6 +28,8 @@ var (
 	ErrExists = errors.New("runlog: the request id is taken")
 	// ErrDefinition reports a definition that is stored with another fingerprint.
 	ErrDefinition = errors.New("runlog: the version is registered with another graph")
+	// ErrUnsupported reports what a kind of store cannot do.
+	ErrUnsupported = errors.New("runlog: not supported by this kind of store")
 	// ErrClosed reports use after Close.
 	ErrClosed = errors.New("runlog: closed")
 )
@@ -91,6 +96,12 @@ type Store interface {
 	// Commit writes the batch whole or not at all. It is not cancelled half-way. The store keeps the JSON in it, not the
 	// batch or its slices.
 	Commit(b *Batch) error
+
+	// InTx commits a batch whose only part is one effect that is to happen in the same transaction: it runs effect and
+	// records what it returns as done. When the entry is done already it returns the recorded result and runs nothing. An
+	// error of effect is returned as it is and leaves nothing. It may come beside a commit of the same run. A store without
+	// transactions for others returns ErrUnsupported and runs nothing.
+	InTx(b *Batch, effect func(workflow.Tx) (json.RawMessage, error)) (json.RawMessage, error)
 
 	Run(id RunID) (Run, error)
 	RunByRequest(workflow, requestID string) (Run, error)

@@ -34,11 +34,11 @@ func reopen(t *testing.T, s runlog.Store) runlog.Store {
 }
 
 func TestAFileIsAStore(t *testing.T) {
-	executortest.Run(t, executortest.Harness{Open: open, Reopen: reopen})
+	executortest.Run(t, executortest.Harness{Open: open, Reopen: reopen, Tx: true})
 }
 
 func TestAFileIsAStoreWhenReopenedAfterEveryCommit(t *testing.T) {
-	executortest.Run(t, executortest.Harness{Open: open, Reopen: reopen, Every: true})
+	executortest.Run(t, executortest.Harness{Open: open, Reopen: reopen, Every: true, Tx: true})
 }
 
 func TestAFileHasOneOwner(t *testing.T) {

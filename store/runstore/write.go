@@ -18,11 +18,14 @@ func millis(t time.Time) int64 {
 
 // Commit implements runlog.Store.
 func (s *Store) Commit(b *runlog.Batch) error {
-	d := sqlite.Fast
+	return translate(s.writer.Submit(durability(b), func(tx *sqlite.Tx) error { return commit(tx, b) }))
+}
+
+func durability(b *runlog.Batch) sqlite.Durability {
 	if b.Durability == runlog.Synced {
-		d = sqlite.Synced
+		return sqlite.Synced
 	}
-	return translate(s.writer.Submit(d, func(tx *sqlite.Tx) error { return commit(tx, b) }))
+	return sqlite.Fast
 }
 
 // commit writes one batch inside a transaction.

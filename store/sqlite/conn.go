@@ -17,6 +17,8 @@ type conn struct {
 	stmts map[string]*kept
 	args  []driver.NamedValue // reused by every call
 	cells []driver.Value      // reused by every row
+	guest *Guest              // whose statements are being prepared; nil = our own
+	watch bool                // the authorizer is set
 }
 
 // kept is a prepared statement. It has one cursor, so it cannot run while its own rows are being read.
@@ -76,9 +78,14 @@ func (c *conn) prepare(sql string) (*kept, error) {
 	return c.stmts[sql], nil
 }
 
-// bind converts args into c.args. Named types count as what they are made of; nil and a nil slice are NULL.
-func (c *conn) bind(args []any) error {
-	c.args = c.args[:0]
+// bind converts args into c.args.
+func (c *conn) bind(args []any) (err error) {
+	c.args, err = values(c.args[:0], args)
+	return err
+}
+
+// values appends args as the driver takes them. Named types count as what they are made of; nil and a nil slice are NULL.
+func values(list []driver.NamedValue, args []any) ([]driver.NamedValue, error) {
 	for i, arg := range args {
 		var v driver.Value
 		switch arg := arg.(type) {
@@ -89,12 +96,12 @@ func (c *conn) bind(args []any) error {
 		default:
 			var err error
 			if v, err = driver.DefaultParameterConverter.ConvertValue(arg); err != nil {
-				return fmt.Errorf("argument %d: %w", i+1, err)
+				return nil, fmt.Errorf("argument %d: %w", i+1, err)
 			}
 		}
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+		list = append(list, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	return nil
+	return list, nil
 }
 
 func (c *conn) exec(sql string, args []any) (int64, error) {

@@ -23,6 +23,10 @@ var (
 	ErrNotDatabase = errors.New("sqlite: not a database")
 	// ErrConstraint reports a row that the schema refuses: a key that exists, a reference to nothing.
 	ErrConstraint = errors.New("sqlite: constraint")
+	// ErrNotYours reports a statement of a Guest that reaches beyond what the guest may touch. Nothing of it was done.
+	ErrNotYours = errors.New("sqlite: the statement reaches beyond its own tables")
+	// ErrEnded reports that SQLite has ended the transaction by itself: the disk is full, or the statement said OR ROLLBACK.
+	ErrEnded = errors.New("sqlite: the transaction has ended")
 	// ErrClosed reports use after Close, or after the connection broke.
 	ErrClosed = errors.New("sqlite: closed")
 	// ErrNewer reports a database that a newer program has migrated. It is not touched.
@@ -82,6 +86,8 @@ func classify(path string, err error) error {
 		return fmt.Errorf("%w: %w", ErrDiskFull, err)
 	case sqlite3.ErrIoErr:
 		return fmt.Errorf("%w: %w", ErrDisk, err)
+	case sqlite3.ErrAuth:
+		return fmt.Errorf("%w: %w", ErrNotYours, err)
 	case sqlite3.ErrConstraint:
 		return fmt.Errorf("%w: %w", ErrConstraint, err)
 	case sqlite3.ErrNotADB, sqlite3.ErrCorrupt:

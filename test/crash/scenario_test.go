@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -73,8 +74,8 @@ func (s scenario) command(p *place, pace string, more ...string) []string {
 // handTool is a tool of the host's own; the demo model calls whatever has this name.
 const handTool = "submit_answer"
 
-// hand is a workflow for the edges that the stock ones do not have: an effect of a node, a result that another node takes,
-// a tool of the host's own, and a connection that drops once in every process.
+// hand is a workflow for the edges that the stock ones do not have: effects of a node beside and inside the store, a result that
+// another node takes, a tool of the host's own, and a connection that drops once in every process.
 func hand() daemon.Part {
 	return daemon.Workflow("An agent with a tool of its host", func(o agentnode.Options) (*workflow.Workflow[stock.AgentRequest, agentnode.Payload], error) {
 		o.Model, o.Window, o.LLM = demo.Model, demo.ContextWindow, &dropping{Provider: demo.New(demo.Options{Pace: o.DemoPace})}
@@ -104,8 +105,32 @@ var noted = workflow.Func("input", func(ctx workflow.NodeContext, r stock.AgentR
 	_, err := ctx.Journal().Once("note", true, func(context.Context) (json.RawMessage, error) {
 		return json.RawMessage(`true`), os.WriteFile("../noted", []byte(r.Prompt), 0o600)
 	})
+	if err != nil {
+		return agentcore.Input{}, err
+	}
+	times, err := workflow.InTx(ctx, "count", func(_ context.Context, tx workflow.Tx) (int64, error) { return count(tx, ctx.Run().RunID) })
+	if err == nil && times != 1 {
+		err = fmt.Errorf("counted %d times", times)
+	}
 	return agentcore.Input{Prompt: r.Prompt}, err
 })
+
+// count notes that it was called for a run and returns how often it was.
+func count(tx workflow.Tx, run string) (n int64, err error) {
+	if _, err := tx.Exec(`CREATE TABLE IF NOT EXISTS app_count (run TEXT) STRICT`); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(`INSERT INTO app_count VALUES (?)`, run); err != nil {
+		return 0, err
+	}
+	for row, err := range tx.Query(`SELECT count(*) FROM app_count WHERE run = ?`, run) {
+		if err != nil {
+			return 0, err
+		}
+		n = row[0].(int64) //nolint:forcetypeassert // a count is one
+	}
+	return n, nil
+}
 
 // measure returns a node whose result others of the same input take.
 func measure(name string) workflow.Node[stock.AgentRequest, int] {

@@ -182,6 +182,10 @@ func (j journal) Once(key string, again bool, effect func(context.Context) (json
 	return result, nil
 }
 
+func (j journal) InTx(key string, _ func(context.Context, workflow.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+	return nil, fault.New(fault.Unsupported, "effect %q in a transaction: there is no store", key)
+}
+
 func (j journal) Sleep(_ string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
