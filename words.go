@@ -24,6 +24,8 @@ type (
 	NodeInfo                       = workflow.NodeInfo
 	NodeOption                     = workflow.NodeOption
 	Failure                        = workflow.Failure
+	Element[R any]                 = workflow.Element[R]
+	Tx                             = workflow.Tx
 	InputRequest                   = userinput.Request
 	InputOption                    = userinput.Option
 	Decision                       = userinput.Decision
@@ -57,13 +59,13 @@ func StreamFunc[In, Chunk, Out any](name string, stream func(NodeContext, In) it
 }
 
 // Then continues with a node; see workflow.Then.
-func Then[A, B any](b *Builder, from From[A], node Node[A, B]) Ref[B] {
-	return workflow.Then(b, from, node)
+func Then[A, B any](b *Builder, from From[A], node Node[A, B], options ...NodeOption) Ref[B] {
+	return workflow.Then(b, from, node, options...)
 }
 
 // ThenStream continues with a streaming node; see workflow.ThenStream.
-func ThenStream[A, Chunk, B any](b *Builder, from From[A], node StreamNode[A, Chunk, B]) StreamRef[Chunk, B] {
-	return workflow.ThenStream(b, from, node)
+func ThenStream[A, Chunk, B any](b *Builder, from From[A], node StreamNode[A, Chunk, B], options ...NodeOption) StreamRef[Chunk, B] {
+	return workflow.ThenStream(b, from, node, options...)
 }
 
 // Apply computes inline, without a node; see workflow.Apply.
@@ -77,9 +79,23 @@ func Join2[A, B, T any](b *Builder, first From[A], second From[B], fn func(A, B)
 }
 
 // Map runs a node for each element; see workflow.Map.
-func Map[T, R any](b *Builder, from From[[]T], node Node[T, R]) Ref[[]R] {
-	return workflow.Map(b, from, node)
+func Map[T, R any](b *Builder, from From[[]T], node Node[T, R], options ...NodeOption) Ref[[]R] {
+	return workflow.Map(b, from, node, options...)
 }
+
+// MapPartial runs a node for each element and keeps failures as results; see workflow.MapPartial.
+func MapPartial[T, R any](b *Builder, from From[[]T], node Node[T, R], options ...NodeOption) Ref[[]Element[R]] {
+	return workflow.MapPartial(b, from, node, options...)
+}
+
+// Timeout bounds each attempt of a node, in all and between two chunks; see workflow.Timeout.
+func Timeout(total, idle time.Duration) NodeOption { return workflow.Timeout(total, idle) }
+
+// Cache lets a node take the result of an earlier success; see workflow.Cache.
+func Cache(key string, ttl time.Duration) NodeOption { return workflow.Cache(key, ttl) }
+
+// Parallel bounds the elements of a Map that are in work at a time; see workflow.Parallel.
+func Parallel(elements int) NodeOption { return workflow.Parallel(elements) }
 
 // Switch continues with one of several cases; see workflow.Switch.
 func Switch[T, R any](b *Builder, from From[T], choose func(T) string, cases map[string]func(*Builder, Ref[T]) Ref[R]) Ref[R] {
@@ -112,6 +128,11 @@ func InputExpires(d time.Duration) InputOption { return userinput.Expires(d) }
 // Once does an effect once in the life of a run; see workflow.Once.
 func Once[T any](ctx NodeContext, key string, effect func(context.Context) (T, error)) (T, error) {
 	return workflow.Once(ctx, key, effect)
+}
+
+// InTx does an effect inside the run store, exactly once; see workflow.InTx.
+func InTx[T any](ctx NodeContext, key string, effect func(context.Context, Tx) (T, error)) (T, error) {
+	return workflow.InTx(ctx, key, effect)
 }
 
 // Sleep waits, durably; see workflow.Sleep.

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"iter"
 	"os"
 	"os/exec"
@@ -28,20 +29,35 @@ func session(key string) workflow.NodeOption {
 	return func(i *workflow.NodeInfo) { i.SessionKey = key }
 }
 
-func TestAnEdgeBetweenTypesThatDoNotFitDoesNotCompile(t *testing.T) {
+// Each program below testdata/mismatch has one fault, on the line that says so, and the compiler points at it.
+func TestWhatDoesNotFitDoesNotCompile(t *testing.T) {
 	vet := func(dir string) (string, error) {
 		out, err := exec.Command("go", "vet", "./"+dir).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := vet("testdata/fits"); err != nil {
-		t.Fatalf("the program without the fault: %v\n%s", err, out)
+		t.Fatalf("the program without a fault: %v\n%s", err, out)
 	}
-	out, err := vet("testdata/mismatch")
-	if err == nil {
-		t.Fatal("a node that takes a string compiled behind a number")
+	programs, err := filepath.Glob("testdata/mismatch/*/main.go")
+	if err != nil || len(programs) < 7 {
+		t.Fatalf("%d programs, %v", len(programs), err)
 	}
-	if !strings.Contains(out, "main.go:9") || !strings.Contains(out, "string") {
-		t.Errorf("the compiler does not point at the edge:\n%s", out)
+	for _, program := range programs {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _, found := strings.Cut(string(text), "// fault")
+		if !found {
+			t.Fatalf("%s marks no fault", program)
+		}
+		out, err := vet(filepath.Dir(program))
+		if err == nil {
+			t.Errorf("%s compiled", program)
+		}
+		if line := fmt.Sprintf("main.go:%d:", strings.Count(before, "\n")+1); !strings.Contains(out, line) {
+			t.Errorf("%s: the compiler does not point at %s\n%s", program, line, out)
+		}
 	}
 }
 
