@@ -70,6 +70,7 @@ run.succeeded`
 	})
 }
 
+// Invariant: INV-39
 func TestOnlyTheSameThingIsTaken(t *testing.T) {
 	version := func(n int) workflow.NodeOption { return func(i *workflow.NodeInfo) { i.Version = n } }
 	var calls atomic.Int32

@@ -212,6 +212,7 @@ func TestARunSurvivesAKillAfterEachOfItsCommits(t *testing.T) {
 }
 
 // Never twice, never half: killed before and behind each commit of the file.
+// Invariant: INV-38
 func TestAnEffectInsideTheStoreIsThereOnceAndWhole(t *testing.T) {
 	for _, point := range []string{"sqlite.commit.before", "sqlite.commit.after", "executor.tx.ran", "executor.tx.recorded"} {
 		for n := 1; ; n++ {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,20 +282,37 @@ func (e *expr) build(b builder, in workflow.Ref[int]) workflow.Ref[int] {
 // mortal is a store whose process dies at a commit, which is written or not. A dead owner writes nothing more.
 type mortal struct {
 	*runlog.Memory
-	left    int // commits until then; 0 = never
-	written bool
-	died    bool
 	step    time.Duration // how often somebody looks
+	written bool
+
+	mu   sync.Mutex
+	left int // commits until then; 0 = never
+	dead bool
+}
+
+// born lets it live for some commits, 0 = for ever.
+func (s *mortal) born(commits int, written bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead, s.left, s.written = false, commits, written
+}
+
+func (s *mortal) died() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
 }
 
 var errKilled = errors.New("killed")
 
 func (s *mortal) Commit(b *runlog.Batch) error {
-	if s.died {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
 		return errKilled
 	}
 	if s.left--; s.left == 0 {
-		s.died = true
+		s.dead = true
 		if s.written {
 			if err := s.Memory.Commit(b); err != nil {
 				return err
@@ -312,7 +330,7 @@ func live(t *rapid.T, s *mortal, flow *workflow.Workflow[int, int], in int) (run
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := e.Close(); err != nil && !s.died {
+		if err := e.Close(); err != nil && !s.died() {
 			t.Errorf("close: %v", err)
 		}
 	}()
@@ -323,7 +341,7 @@ func live(t *rapid.T, s *mortal, flow *workflow.Workflow[int, int], in int) (run
 	run, err := h.Start(context.Background(), in, executor.RequestID("r"))
 	for day := 0; err == nil && day < 1000; day++ {
 		synctest.Wait()
-		if s.died {
+		if s.died() {
 			break
 		}
 		record, err := e.Run(run.ID())
@@ -338,13 +356,13 @@ func live(t *rapid.T, s *mortal, flow *workflow.Workflow[int, int], in int) (run
 			t.Fatal(err)
 		}
 		for _, q := range open {
-			if _, err := e.Answer(context.Background(), q.ID, json.RawMessage(`{"yes":true}`), "ann"); err != nil && !s.died && !fault.Is(err, fault.Conflict) {
+			if _, err := e.Answer(context.Background(), q.ID, json.RawMessage(`{"yes":true}`), "ann"); err != nil && !s.died() && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err) // a conflict: the answer before this one has ended who asked
 			}
 		}
 		<-time.After(s.step)
 	}
-	if !s.died {
+	if !s.died() {
 		t.Fatalf("the run has not ended: %v", err)
 	}
 	return runlog.Run{}, false
@@ -366,10 +384,10 @@ func TestARandomWorkflowComesToWhatItShouldWhateverIsKilled(t *testing.T) {
 			}
 			s := &mortal{Memory: runlog.NewMemory(), step: time.Duration(rapid.IntRange(1, 90).Draw(t, "step")) * time.Second}
 			for range rapid.IntRange(0, 6).Draw(t, "lives") {
-				s.died, s.left, s.written = false, rapid.IntRange(1, 12).Draw(t, "commits"), rapid.Bool().Draw(t, "written")
+				s.born(rapid.IntRange(1, 12).Draw(t, "commits"), rapid.Bool().Draw(t, "written"))
 				live(t, s, flow, in)
 			}
-			s.died, s.left = false, 0
+			s.born(0, false)
 			run, _ := live(t, s, flow, in)
 			want := e.run(in)
 			switch {

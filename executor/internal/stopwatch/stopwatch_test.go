@@ -50,6 +50,7 @@ func TestAWatchCountsTheWholeAndTheSilence(t *testing.T) {
 				}
 				<-time.After(time.Hour)
 				w.Stop()
+				synctest.Wait()
 				close(ends)
 				var got []string
 				for end := range ends {
