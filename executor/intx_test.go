@@ -142,7 +142,9 @@ func TestAFailureInsideTheStoreIsTheNodes(t *testing.T) {
 	}{
 		{"a table of ours", func(_ ctx, _ context.Context, tx workflow.Tx) (int64, error) { return tx.Exec(`DELETE FROM wf_event`) }, fault.InputValidation, `"app_"`},
 		{"a panic", func(ctx, context.Context, workflow.Tx) (int64, error) { panic("boom") }, executor.NodePanicked, "boom"},
-		{"its kind stays", func(ctx, context.Context, workflow.Tx) (int64, error) { return 0, fault.New(fault.NotFound, "no account") }, fault.NotFound, "no account"},
+		{"its kind stays", func(ctx, context.Context, workflow.Tx) (int64, error) {
+			return 0, fault.New(fault.NotFound, "no account")
+		}, fault.NotFound, "no account"},
 		{"usage", func(c ctx, _ context.Context, _ workflow.Tx) (int64, error) {
 			return 0, c.TokenUsage().Report("r", workflow.Usage{})
 		}, fault.Conflict, "InTx"},
