@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,15 +26,32 @@ import (
 // clientEnv makes this binary a client that commands the session it names.
 const clientEnv = "WORKFLOWD_CRASH_CLIENT"
 
-// commandPoint is the edge that a client's command passes, and no run of a workflow does.
-const commandPoint = "harness.command.committed"
+// clientPoints are the edges that only a client's commands pass, and no run of a workflow does.
+var clientPoints = []string{"harness.command.committed", "harness.summary.before", "harness.summary.committed", "harness.summary.placed"}
 
-// client runs a turn, queues an input and takes it back while the turn waits for the model, and prints the receipts.
+// talk is a turn of the client, and what it commands at the turn's first event.
+type talk struct {
+	requestID, prompt string
+	commands          []control.Command
+}
+
+var talks = []talk{
+	{"r1", "go", []control.Command{
+		control.Submit{RequestID: "r2", Prompt: "and then?", Mode: control.FollowUp}, control.Withdraw{RequestID: "w1", InputID: "r2"},
+	}},
+	{"r3", "go on", []control.Command{control.Compact{RequestID: "c1"}}},
+}
+
+// client has its talks and prints the receipts. The model answers the first turn once its commands are out: what is queued
+// behind it stays queued so long.
 func client(path string) (err error) {
 	commanded := make(chan struct{})
-	model := scripted.Func(func(scripted.Request) (scripted.Response, error) {
-		<-commanded
-		return scripted.Say("Done."), nil
+	release := sync.OnceFunc(func() { close(commanded) })
+	model := scripted.Func(func(r scripted.Request) (scripted.Response, error) {
+		if r.LastUser() == talks[0].prompt {
+			<-commanded
+		}
+		return scripted.Say("Done."), nil // as a summary it will do
 	})
 	ctx := context.Background()
 	a, err := agentcore.New(ctx, agentcore.Options{DatabasePath: path, Model: "m", LLM: scripted.Provider(model), Session: &agentcore.SessionOptions{}})
@@ -39,17 +59,24 @@ func client(path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close(), agentcore.Drain()) }()
-	commands := []control.Command{
-		control.Submit{RequestID: "r2", Prompt: "and then?", Mode: control.FollowUp}, control.Withdraw{RequestID: "w1", InputID: "r2"},
+	for _, talk := range talks {
+		if err := talk.have(ctx, a, release); err != nil {
+			return fmt.Errorf("%s: %w", talk.requestID, err)
+		}
 	}
-	for _, err := range a.Run(ctx, agentcore.Input{RequestID: "r1", Prompt: "go"}, nil) {
+	return nil
+}
+
+// have has the talk, and calls commanded once its commands are out.
+func (k talk) have(ctx context.Context, a *agentcore.Agent, commanded func()) error {
+	for _, err := range a.Run(ctx, agentcore.Input{RequestID: k.requestID, Prompt: k.prompt}, nil) {
 		if fault.Is(err, fault.ExecutionAborted) {
-			break // so the input that was taken back ends
+			return nil // so the input that was taken back ends
 		}
 		if err != nil {
 			return err
 		}
-		for _, c := range commands {
+		for _, c := range k.commands {
 			receipt, err := a.Control(ctx, c)
 			if err != nil {
 				return err
@@ -58,54 +85,10 @@ func client(path string) (err error) {
 				return err
 			}
 		}
-		if commands != nil {
-			commands = nil
-			close(commanded)
-		}
+		k.commands = nil
+		commanded()
 	}
 	return nil
-}
-
-// commanded kills a client at the edge of its command, and has it do everything again: it gets the receipts that it would
-// have got, the input is taken back once, and the turn is answered once.
-func commanded(t *testing.T) {
-	t.Helper()
-	var calm []string
-	for _, point := range []string{"", commandPoint} {
-		t.Run("a command/"+point, func(t *testing.T) {
-			p := newPlace(t)
-			path := filepath.Join(p.root, "s.db")
-			run := func(point string) ended {
-				p.env = []string{clientEnv + "=" + path}
-				return p.start(t, nil, point).wait(t)
-			}
-			first := run(point)
-			if point != "" && !first.killed {
-				t.Fatalf("it was not killed: %s", first)
-			}
-			end := first
-			if first.killed {
-				end = run("")
-			}
-			if end.code != 0 {
-				t.Fatal(end)
-			}
-			if calm == nil {
-				calm = append(calm, end.out)
-			}
-			if end.out != calm[0] {
-				t.Errorf("the receipts are %s, undisturbed they are %s", end.out, calm[0])
-			}
-			got := map[string]session.SubmissionStatus{}
-			for _, sub := range readSession(t, path).inputs {
-				got[sub.RequestID] = sub.Status
-			}
-			want := map[string]session.SubmissionStatus{"r1": session.SubmissionAnswered, "r2": session.SubmissionWithdrawn}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
 }
 
 // asClient is the client's process.
@@ -115,4 +98,62 @@ func asClient(path string) int {
 		return 1
 	}
 	return 0
+}
+
+// taskID is the number of a task in a receipt: it depends on what a killed owner had reserved.
+var taskID = regexp.MustCompile(`"taskId":\d+`)
+
+// commanded kills a client at each edge of its commands, and has it do everything again: it gets the receipts that it was
+// given, and those that it would have got; the input is taken back once, the turns are answered once, and there is one summary.
+func commanded(t *testing.T) {
+	t.Helper()
+	calm := ""
+	for _, point := range append([]string{"", clientPoints[0] + ":2"}, clientPoints...) {
+		t.Run("a client/"+point, func(t *testing.T) {
+			p := newPlace(t)
+			path := filepath.Join(p.root, "s.db")
+			p.env = []string{clientEnv + "=" + path}
+			first := p.start(t, nil, point).wait(t)
+			end := first
+			if point != "" {
+				if !first.killed {
+					t.Fatalf("it was not killed: %s", first)
+				}
+				end = p.start(t, nil, "").wait(t)
+			}
+			if end.code != 0 {
+				t.Fatal(end)
+			}
+			if !strings.HasPrefix(end.out, first.out) {
+				t.Errorf("the receipts were %s and are %s", first.out, end.out)
+			}
+			told := taskID.ReplaceAllString(end.out, `"taskId":0`)
+			if calm == "" {
+				calm = told
+			}
+			if told != calm {
+				t.Errorf("the receipts are %s, undisturbed they are %s", told, calm)
+			}
+			one := readSession(t, path)
+			ends, kinds := map[string]session.SubmissionStatus{}, map[string]int{}
+			for _, sub := range one.inputs {
+				if name, _, own := strings.Cut(sub.RequestID, ":"); own { // the summary waits for its place like an input
+					sub.RequestID = name
+				}
+				ends[sub.RequestID] = sub.Status
+			}
+			for _, e := range one.entries {
+				kinds[e.Kind]++
+			}
+			if diff := cmp.Diff(map[string]session.SubmissionStatus{"r1": session.SubmissionAnswered, "r2": session.SubmissionWithdrawn,
+				"r3": session.SubmissionAnswered, "compaction": session.SubmissionAnswered}, ends); diff != "" || len(one.live) > 0 {
+				t.Errorf("%d live tasks; inputs: %s", len(one.live), diff)
+			}
+			kinds["workflow.assistant"] -= kinds["workflow.continuation"] // an answer that the kill cut in two
+			delete(kinds, "workflow.continuation")
+			if diff := cmp.Diff(map[string]int{"workflow.system": 1, "workflow.user": 2, "workflow.assistant": 2, "workflow.compaction": 1}, kinds); diff != "" {
+				t.Errorf("entries: %s", diff)
+			}
+		})
+	}
 }
