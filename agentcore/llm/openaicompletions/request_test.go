@@ -279,30 +279,6 @@ func TestNothingInvalidReachesTheWire(t *testing.T) {
 	}
 }
 
-func TestCallIDsAreUniqueInTheOrderOfTheCalls(t *testing.T) {
-	long := strings.Repeat("a", 60)
-	var ids callIDs
-	for _, step := range []struct{ raw, want string }{
-		{"a", "a"}, {"a", "a_2"}, {"a_2", "a_2_2"}, {"a", "a_3"}, {"a_3", "a_3_2"}, {"|x", "call"}, {"", "call_2"},
-		{long, long[:40]}, {long, long[:38] + "_2"}, {long[:38] + "_2", long[:38] + "_3"}, {"é", "__"},
-	} {
-		if got := ids.next(step.raw); got != step.want || len(got) > MaxCallID {
-			t.Fatalf("%q: got %q, want %q", step.raw, got, step.want)
-		}
-	}
-}
-
-func FuzzStringsAreValidJSON(f *testing.F) {
-	f.Add("a\"\\\n\x00\xffé漢\u2028")
-	f.Fuzz(func(t *testing.T, s string) {
-		got := appendString(nil, s)
-		var back string
-		if err := json.Unmarshal(got, &back); err != nil || !utf8.Valid(got) || back != strings.Join(strings.Split(s, ""), "") && back != string([]rune(s)) {
-			t.Fatalf("%q: got %q, %q, %v", s, got, back, err)
-		}
-	})
-}
-
 func TestTheDialectDependsOnTheHost(t *testing.T) {
 	for base, want := range map[string]quirks{
 		"https://api.openai.com/v1":                     {completionTokens: true, cacheKey: true, noEmptyTools: true},

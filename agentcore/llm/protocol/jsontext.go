@@ -1,4 +1,4 @@
-package openaicompletions
+package protocol
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Bytes that are not UTF-8, encoded surrogates among them, become U+FFFD, so that
+// AppendString appends s as a JSON string. Bytes that are not UTF-8, encoded surrogates among them, become U+FFFD, so that
 // the result is always valid. It escapes only what JSON demands: equal text gives equal bytes.
-func appendString(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
@@ -49,8 +49,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// appendRaw appends raw JSON of the kind that starts with open ('{' or '['), repaired and on one line, or instead.
-func appendRaw(dst []byte, raw json.RawMessage, open byte, instead string) []byte {
+// AppendRaw appends raw JSON of the kind that starts with open ('{' or '['), repaired and on one line, or instead.
+func AppendRaw(dst []byte, raw json.RawMessage, open byte, instead string) []byte {
 	text := bytes.TrimSpace(raw)
 	if len(text) == 0 || text[0] != open || !json.Valid(text) {
 		return append(dst, instead...)

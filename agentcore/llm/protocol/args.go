@@ -1,4 +1,4 @@
-package openaicompletions
+package protocol
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// callArgs turns received argument text into a JSON object, or returns it as bad. Nothing, null and a string holding one
+// CallArgs turns received argument text into a JSON object, or returns it as bad. Nothing, null and a string holding one
 // of them are the empty object; a string holding an object is unwrapped once. Nothing is ever repaired. Source: design
 // "Open cases".
-func callArgs(received string) (args json.RawMessage, bad string) {
+func CallArgs(received string) (args json.RawMessage, bad string) {
 	text := bytes.TrimSpace([]byte(received))
 	if args := object(text); args != nil {
 		return args, ""
@@ -37,6 +37,3 @@ func object(text []byte) json.RawMessage {
 	}
 	return text
 }
-
-// complete reports whether text is a whole JSON value, so that more text can only belong to another call.
-func complete(text []byte) bool { return len(text) > 0 && json.Valid(text) }

@@ -1,4 +1,4 @@
-package openaicompletions
+package protocol
 
 import (
 	"context"
