@@ -102,7 +102,8 @@ type Delta struct {
 	Text  string
 }
 
-// BlockStop says that block Index is complete. Block is its final value.
+// BlockStop says that block Index is complete. Block is its final value: what its deltas said, unless the provider's own
+// final value was another one, which then counts.
 type BlockStop struct {
 	Index int
 	Block Block

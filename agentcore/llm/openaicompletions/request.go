@@ -1,9 +1,6 @@
 package openaicompletions
 
 import (
-	"encoding/base64"
-	"strconv"
-
 	"github.com/workflowd/workflowd/agentcore/llm"
 	"github.com/workflowd/workflowd/agentcore/llm/protocol"
 )
@@ -11,92 +8,50 @@ import (
 // encode returns the request body. It is pure, and it grows with the history: up to the end of its messages, the body of
 // a turn repeats that of the turn before byte for byte, so that prompt caches hit.
 func encode(req llm.Request, origin llm.Origin, q quirks) []byte {
-	e := &encoder{origin: origin, buf: make([]byte, 0, sizeOf(req))}
-	e.raw(`{"model":`).str(req.Model)
-	e.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
+	e := &encoder{protocol.NewBody(req), origin}
+	e.Raw(`{"model":`).Str(req.Model)
+	e.Raw(`,"stream":true,"stream_options":{"include_usage":true}`)
 	if q.cacheKey && req.CacheKey != "" {
-		e.raw(`,"prompt_cache_key":`).str(req.CacheKey)
+		e.Raw(`,"prompt_cache_key":`).Str(req.CacheKey)
 	}
 	if req.Effort.Named() {
-		e.raw(`,"reasoning_effort":`).str(string(req.Effort.Fold()))
+		e.Raw(`,"reasoning_effort":`).Str(string(req.Effort.Fold()))
 	}
 	e.tools(req, q)
-	e.raw(`,"messages":[`)
+	e.Raw(`,"messages":[`)
 	if req.System != "" {
-		e.item().raw(`{"role":"system","content":`).str(req.System).raw(`}`)
+		e.Next().Raw(`{"role":"system","content":`).Str(req.System).Raw(`}`)
 	}
 	e.messages(req)
-	e.raw(`]`)
+	e.Raw(`]`)
 	if req.MaxTokens > 0 {
 		key := `,"max_tokens":`
 		if q.completionTokens {
 			key = `,"max_completion_tokens":`
 		}
-		e.raw(key).raw(strconv.Itoa(req.MaxTokens))
+		e.Raw(key).Int(req.MaxTokens)
 	}
-	return e.raw(`}`).buf
+	return e.Raw(`}`).Bytes
 }
 
-// sizeOf guesses the size of the body, so that most requests are built without growing.
-func sizeOf(req llm.Request) int {
-	const perMessage, perBody = 128, 512
-	n := perBody + len(req.System)
-	for i := range req.Messages {
-		n += perMessage
-		for j := range req.Messages[i].Blocks {
-			b := &req.Messages[i].Blocks[j]
-			n += len(b.Text) + len(b.Args) + len(b.Raw) + base64.StdEncoding.EncodedLen(len(b.Data)) + perMessage/2
-		}
-	}
-	for _, t := range req.Tools {
-		n += len(t.Schema) + len(t.Description) + perMessage
-	}
-	return n + n/8
-}
-
-// encoder appends JSON. items counts the elements of the open array.
+// encoder appends JSON.
 type encoder struct {
-	buf    []byte
-	items  int
+	protocol.Body
 	origin llm.Origin
-}
-
-func (e *encoder) raw(s string) *encoder {
-	e.buf = append(e.buf, s...)
-	return e
-}
-
-func (e *encoder) str(s string) *encoder {
-	e.buf = protocol.AppendString(e.buf, s)
-	return e
-}
-
-// item begins the next element of the message list.
-func (e *encoder) item() *encoder {
-	if e.items > 0 {
-		e.raw(`,`)
-	}
-	e.items++
-	return e
 }
 
 func (e *encoder) tools(req llm.Request, q quirks) {
 	if len(req.Tools) == 0 {
 		if !q.noEmptyTools && protocol.HasCalls(req.Messages) {
-			e.raw(`,"tools":[]`)
+			e.Raw(`,"tools":[]`)
 		}
 		return
 	}
-	e.raw(`,"tools":[`)
-	for i, t := range req.Tools {
-		if i > 0 {
-			e.raw(`,`)
-		}
-		e.raw(`{"type":"function","function":{"name":`).str(t.Name).raw(`,"description":`).str(t.Description).raw(`,"parameters":`)
-		e.buf = protocol.AppendRaw(e.buf, t.Schema, '{', `{"type":"object","properties":{}}`)
-		e.raw(`}}`)
+	e.Raw(`,"tools":[`)
+	for _, t := range req.Tools {
+		e.Next().Raw(`{"type":"function","function":{"name":`).Str(t.Name).Raw(`,"description":`).Str(t.Description).Raw(`,"parameters":`).Schema(t).Raw(`}}`)
 	}
-	e.raw(`]`)
+	e.Raw(`]`)
 }
 
 // messages writes the history: behind each assistant message its results, then the images of the results as a user message.
@@ -129,28 +84,26 @@ func (e *encoder) assistant(step protocol.Step) {
 	if said == "" && len(step.Calls) == 0 {
 		return
 	}
-	e.item().raw(`{"role":"assistant","content":`)
+	e.Next().Raw(`{"role":"assistant","content":`)
 	if said == "" {
-		e.raw(`null`)
+		e.Raw(`null`)
 	} else {
-		e.str(said)
+		e.Str(said)
 	}
 	if step.Same {
 		e.thinking(m)
 	}
-	for i, c := range step.Calls {
-		if i == 0 {
-			e.raw(`,"tool_calls":[`)
-		} else {
-			e.raw(`,`)
-		}
-		e.raw(`{"id":`).str(c.ID).raw(`,"type":"function","function":{"name":`).str(c.Block.Name)
-		e.raw(`,"arguments":`).str(string(protocol.AppendRaw(nil, c.Block.Args, '{', `{}`))).raw(`}}`)
+	if len(step.Calls) > 0 {
+		e.Raw(`,"tool_calls":[`)
+	}
+	for _, c := range step.Calls {
+		e.Next().Raw(`{"id":`).Str(c.ID).Raw(`,"type":"function","function":{"name":`).Str(c.Block.Name)
+		e.Raw(`,"arguments":`).Str(string(protocol.AppendRaw(nil, c.Block.Args, '{', `{}`))).Raw(`}}`)
 	}
 	if len(step.Calls) > 0 {
-		e.raw(`]`)
+		e.Raw(`]`)
 	}
-	e.raw(`}`)
+	e.Raw(`}`)
 }
 
 // thinking writes the thinking of m back in the fields it came in.
@@ -163,29 +116,22 @@ func (e *encoder) thinking(m *llm.Message) {
 			}
 		}
 		if text != "" {
-			e.raw(`,`).str(field).raw(`:`).str(text)
+			e.Raw(`,`).Str(field).Raw(`:`).Str(text)
 		}
 	}
-	n := 0
+	details := protocol.Body{}
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		if b.Type != llm.Thinking || len(b.Raw) == 0 {
 			continue
 		}
 		entries := protocol.AppendRaw(nil, b.Raw, '[', `[]`)
-		if entries = protocol.TrimSpace(entries[1 : len(entries)-1]); len(entries) == 0 {
-			continue
+		if entries = protocol.TrimSpace(entries[1 : len(entries)-1]); len(entries) > 0 {
+			details.Next().Raw(string(entries))
 		}
-		if n == 0 {
-			e.raw(`,"reasoning_details":[`)
-		} else {
-			e.raw(`,`)
-		}
-		e.buf = append(e.buf, entries...)
-		n++
 	}
-	if n > 0 {
-		e.raw(`]`)
+	if len(details.Bytes) > 0 {
+		e.Raw(`,"reasoning_details":[`).Raw(string(details.Bytes)).Raw(`]`)
 	}
 }
 
@@ -200,7 +146,7 @@ func (e *encoder) result(c protocol.Call, images []llm.Block) []llm.Block {
 			}
 		}
 	}
-	e.item().raw(`{"role":"tool","tool_call_id":`).str(c.ID).raw(`,"content":`).str(c.Said(instead)).raw(`}`)
+	e.Next().Raw(`{"role":"tool","tool_call_id":`).Str(c.ID).Raw(`,"content":`).Str(c.Said(instead)).Raw(`}`)
 	return images
 }
 
@@ -208,34 +154,18 @@ func (e *encoder) result(c protocol.Call, images []llm.Block) []llm.Block {
 func (e *encoder) user(blocks []llm.Block) {
 	if !protocol.HasImages(blocks) {
 		if said := protocol.JoinText(blocks); said != "" {
-			e.item().raw(`{"role":"user","content":`).str(said).raw(`}`)
+			e.Next().Raw(`{"role":"user","content":`).Str(said).Raw(`}`)
 		}
 		return
 	}
-	e.item().raw(`{"role":"user","content":[`)
-	n := 0
+	e.Next().Raw(`{"role":"user","content":[`)
 	for _, b := range blocks {
-		if b.Type == llm.Text && b.Text == "" || b.Type == llm.Image && len(b.Data) == 0 || b.Type != llm.Text && b.Type != llm.Image {
-			continue
+		switch {
+		case b.Type == llm.Text && b.Text != "":
+			e.Next().Raw(`{"type":"text","text":`).Str(b.Text).Raw(`}`)
+		case b.Type == llm.Image && len(b.Data) > 0:
+			e.Next().Raw(`{"type":"image_url","image_url":{"url":`).DataURL(b).Raw(`}}`)
 		}
-		if n > 0 {
-			e.raw(`,`)
-		}
-		n++
-		if b.Type == llm.Text {
-			e.raw(`{"type":"text","text":`).str(b.Text).raw(`}`)
-			continue
-		}
-		mime := b.MimeType
-		if mime == "" {
-			mime = "image/png"
-		}
-		e.raw(`{"type":"image_url","image_url":{"url":"data:`)
-		quoted := protocol.AppendString(nil, mime)
-		e.buf = append(e.buf, quoted[1:len(quoted)-1]...)
-		e.raw(`;base64,`)
-		e.buf = base64.StdEncoding.AppendEncode(e.buf, b.Data)
-		e.raw(`"}}`)
 	}
-	e.raw(`]}`)
+	e.Raw(`]}`)
 }
