@@ -145,7 +145,7 @@ func FuzzDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		whole := run(t, bytes.NewReader(body)) // checks the rules of every stream
-		if diff := cmp.Diff(run(t, bytes.NewReader(body)), whole, protocoltest.Same); diff != "" {
+		if diff := protocoltest.Diff(run(t, bytes.NewReader(body)), whole); diff != "" {
 			t.Fatalf("not deterministic:\n%s", diff)
 		}
 	})

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/workflowd/workflowd/agentcore/llm/protocol"
 	"github.com/workflowd/workflowd/internal/sse"
 )
@@ -48,7 +46,7 @@ func (f feeder) feed(t *testing.T, ends string, body []byte, near bool) {
 	t.Helper()
 	same := func(how string, src io.Reader) {
 		t.Helper()
-		if diff := cmp.Diff(Run(t, f.newDecoder(), src), f.whole, Same); diff != "" {
+		if diff := Diff(Run(t, f.newDecoder(), src), f.whole); diff != "" {
 			t.Fatalf("%s, %s differs (-cut +whole):\n%s", ends, how, diff)
 		}
 	}
