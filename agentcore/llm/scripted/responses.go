@@ -43,12 +43,13 @@ func (o *openAI) start(w *wire) {
 	o.send(w, 0, "response.created", data{"response": o.response("in_progress", nil)})
 }
 
-// begin opens an item, unless one of its kind is open and can go on.
-func (o *openAI) begin(w *wire, wait time.Duration, kind string, item data) {
+// begin opens an item, unless one of its kind is open and can go on. Its id begins with prefix.
+func (o *openAI) begin(w *wire, wait time.Duration, kind, prefix string, item data) {
 	if o.open == kind && kind != "function_call" {
 		return
 	}
 	o.close(w)
+	item["id"] = fmt.Sprintf("%s%d_%d", prefix, w.req.Number, len(o.items))
 	o.open, o.item = kind, item
 	o.text.Reset()
 	o.send(w, wait, "response.output_item.added", data{"output_index": len(o.items), "item": item})
@@ -83,27 +84,22 @@ func (o *openAI) close(w *wire) {
 }
 
 func (o *openAI) say(w *wire, wait time.Duration, v voice, _, part string) {
-	id := fmt.Sprintf("%d_%d", w.req.Number, len(o.items))
-	message := func() data {
-		return data{"type": "message", "id": "msg_" + id, "role": "assistant", "status": "in_progress", "content": []any{}}
-	}
+	message := data{"type": "message", "role": "assistant", "status": "in_progress", "content": []any{}}
 	switch v {
 	case inText:
-		o.begin(w, 0, "output_text", message())
+		o.begin(w, 0, "output_text", "msg_", message)
 		o.piece(w, wait, "response.output_text.delta", part)
 	case inRefusal:
-		o.begin(w, 0, "refusal", message())
+		o.begin(w, 0, "refusal", "msg_", message)
 		o.piece(w, wait, "response.refusal.delta", part)
 	case inThought:
-		o.begin(w, 0, "reasoning", data{"type": "reasoning", "id": "rs_" + id, "summary": []any{}})
+		o.begin(w, 0, "reasoning", "rs_", data{"type": "reasoning", "summary": []any{}})
 		o.piece(w, wait, "response.reasoning_summary_text.delta", part)
 	}
 }
 
 func (o *openAI) call(w *wire, wait time.Duration, index int, c Call, part string) {
-	o.begin(w, wait, "function_call", data{
-		"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", w.req.Number, index), "call_id": c.ID, "name": c.Name, "arguments": "", "status": "in_progress",
-	})
+	o.begin(w, wait, "function_call", "fc_", data{"type": "function_call", "call_id": c.ID, "name": c.Name, "arguments": "", "status": "in_progress"})
 	o.args(w, 0, index, part)
 }
 
