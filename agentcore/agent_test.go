@@ -183,6 +183,7 @@ func TestOneOwnerAtATimeAndTheErrorNamesIt(t *testing.T) {
 
 func TestWrongOptionsAndInputsNameTheField(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("ANTHROPIC_API_KEY", "")
 	for _, c := range []struct {
 		name string
 		opts agentcore.Options
@@ -190,7 +191,8 @@ func TestWrongOptionsAndInputsNameTheField(t *testing.T) {
 		says string
 	}{
 		{"no model", agentcore.Options{}, fault.InputValidation, "model"},
-		{"a protocol that is not spoken yet", agentcore.Options{Model: "m", APIKind: agentcore.AnthropicMessages}, fault.Unsupported, "anthropic-messages"},
+		{"a protocol that the provider does not speak", agentcore.Options{Model: "m", Provider: "anthropic", APIKind: agentcore.OpenAIResponses}, fault.InputValidation, "openai-responses"},
+		{"a protocol whose provider has no key", agentcore.Options{Model: "m", APIKind: agentcore.AnthropicMessages}, fault.InputValidation, "ANTHROPIC_API_KEY"},
 		{"an unknown protocol", agentcore.Options{Model: "m", APIKind: "soap"}, fault.InputValidation, "soap"},
 		{"an unknown provider without an address", agentcore.Options{Model: "m", Provider: "acme"}, fault.InputValidation, "baseUrl"},
 		{"a known provider without its key", agentcore.Options{Model: "m", Provider: "openai"}, fault.InputValidation, "OPENAI_API_KEY"},
@@ -248,6 +250,7 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 
 func TestCommandsDoNotSeeTheKeysOfModels(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-planted")
+	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-planted")
 	t.Setenv("ACME_KEY", "acme-planted")
 	model := scriptOf(call("bash", `{"command":"env"}`), say("ok"))
 	a := open(t, agentcore.Options{HideEnv: []string{"ACME_KEY"}}, model)

@@ -9,20 +9,9 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/agentcore/llm"
-	"github.com/workflowd/workflowd/agentcore/llm/openaicompletions"
 	"github.com/workflowd/workflowd/agentcore/permission"
 	"github.com/workflowd/workflowd/agentcore/session"
 	"github.com/workflowd/workflowd/agentcore/tool"
-)
-
-// APIKind names a wire protocol.
-type APIKind string
-
-// The protocols. Only the first is spoken so far; the others are refused by name.
-const (
-	OpenAICompletions APIKind = "openai-completions"
-	OpenAIResponses   APIKind = "openai-responses"
-	AnthropicMessages APIKind = "anthropic-messages"
 )
 
 // Options configure an Agent. Model or LLM is required; everything else has a working zero value.
@@ -42,11 +31,11 @@ type Options struct {
 	ExtraTools         []tool.Tool     // the host's own, beside the built-in ones; not governed by the policy
 	SystemPrompt       string          // replaces the persona; the communication guide stays
 
-	Provider  string // "" = openai
+	Provider  string // "" = the one of APIKind
 	Model     string
-	BaseURL   string // "" = the provider's own endpoint
-	APIKey    string // "" = the provider's usual environment variable
-	APIKind   APIKind
+	BaseURL   string  // "" = the provider's own endpoint
+	APIKey    string  // "" = the provider's usual environment variable, for its own endpoint
+	APIKind   APIKind // "" = the protocol of Provider
 	Effort    llm.Effort
 	MaxTokens int   // output limit per response; 0 = the provider's
 	Window    int64 // tokens the model can hold; 0 = DefaultWindow
@@ -64,65 +53,21 @@ type Options struct {
 // DefaultWindow is assumed of a model that nobody described, in tokens.
 const DefaultWindow = 128_000
 
-// endpoints are the providers that Options.Provider may name without a BaseURL.
-var endpoints = map[string]struct{ url, keyVariable string }{
-	"openai": {"https://api.openai.com/v1", "OPENAI_API_KEY"},
-}
-
 // environs is the environment made last: thousands of agents share one copy, which nobody changes.
 var environs atomic.Pointer[[]string]
 
 // environ is what commands of the bash tool inherit: everything but keys of models.
 func (o Options) environ() []string {
+	keys := keyVariables()
 	list := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		for _, known := range endpoints {
-			if name == known.keyVariable {
-				return true
-			}
-		}
-		return slices.Contains(o.HideEnv, name)
+		return slices.Contains(o.HideEnv, name) || slices.Contains(keys, name)
 	})
 	if last := environs.Load(); last != nil && slices.Equal(*last, list) {
 		return *last
 	}
 	environs.Store(&list)
 	return list
-}
-
-// provider returns the model endpoint that o names.
-func (o Options) provider() (llm.Provider, error) {
-	if o.LLM != nil {
-		return o.LLM, nil
-	}
-	if o.Model == "" {
-		return nil, fault.New(fault.InputValidation, "model: no model is configured; name one, or inject a provider")
-	}
-	switch o.APIKind {
-	case "", OpenAICompletions:
-	case OpenAIResponses, AnthropicMessages:
-		return nil, fault.New(fault.Unsupported, "apiKind %q: not spoken by this build; it has %q", o.APIKind, OpenAICompletions)
-	default:
-		return nil, fault.New(fault.InputValidation, "apiKind %q: want %q, %q or %q", o.APIKind, OpenAICompletions, OpenAIResponses, AnthropicMessages)
-	}
-	name := o.Provider
-	if name == "" {
-		name = "openai"
-	}
-	known, ok := endpoints[name]
-	url, key := o.BaseURL, o.APIKey
-	if url == "" {
-		if !ok {
-			return nil, fault.New(fault.InputValidation, "provider %q: not known here, so baseUrl is needed", name)
-		}
-		url = known.url
-	}
-	if key == "" && ok && o.BaseURL == "" {
-		if key = os.Getenv(known.keyVariable); key == "" {
-			return nil, fault.New(fault.InputValidation, "provider %q: no key; set %s, or give a key file", name, known.keyVariable)
-		}
-	}
-	return openaicompletions.New(openaicompletions.Options{BaseURL: url, APIKey: key, Provider: name})
 }
 
 // settings are what a turn runs with, as stored with its submission. They hold no credentials.

@@ -25,9 +25,9 @@ type modelFlags struct {
 
 func (m *modelFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&m.model, "model", "", "model id; none = the project's list, else the built-in demo model")
-	f.StringVar(&m.provider, "provider", "", `provider; with a known one ("openai") its usual environment variable holds the key`)
-	f.StringVar(&m.baseURL, "base-url", "", "address of a Chat Completions endpoint, up to /v1")
-	f.StringVar(&m.apiKind, "api-kind", "", "protocol: openai-completions")
+	f.StringVar(&m.provider, "provider", "", `provider; of a known one ("openai", "anthropic") the usual environment variable holds the key`)
+	f.StringVar(&m.baseURL, "base-url", "", "address of a model endpoint, up to /v1")
+	f.StringVar(&m.apiKind, "api-kind", "", "protocol: openai-completions, openai-responses or anthropic-messages; none = the provider's")
 	f.StringVar(&m.keyFile, "api-key-file", "", "file that holds the API key")
 	f.StringVar(&m.effort, "effort", "", "reasoning effort: off, minimal, low, medium, high, xhigh, max")
 	f.StringVar(&m.policy, "permission-policy", "", "read-only, workspace or auto")
@@ -56,10 +56,10 @@ func (m *modelFlags) options() (agentnode.Options, error) {
 			return o, usage("--api-key-file: %w", err)
 		}
 	} else if m.baseURL != "" {
-		o.APIKey = os.Getenv("OPENAI_API_KEY")
+		o.APIKey = os.Getenv(agentcore.KeyVariable(o.Provider, o.APIKind))
 	}
 	if o.Model != "" && o.Provider == "" && o.BaseURL == "" && os.Getenv(agentnode.ModelsVariable) == "" && o.Model != agentnode.DemoModel {
-		o.Provider = "openai"
+		o.Provider = o.APIKind.Provider()
 	}
 	return o, nil
 }

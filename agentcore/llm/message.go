@@ -39,7 +39,8 @@ type Origin struct {
 // BlockType names the kinds of content.
 type BlockType string
 
-// The block types. Native holds provider content kept verbatim for replay; it is never shown.
+// The block types. Native holds provider content kept verbatim for replay, such as a search that the provider ran itself; it
+// is never shown and never run here.
 const (
 	Text     BlockType = "text"
 	Thinking BlockType = "thinking"
@@ -51,7 +52,8 @@ const (
 
 // Block is one piece of content. Text carries text, thinking and refusals; the call fields belong to ToolCall; Data and
 // MimeType to Image; Raw to Native and to provider details that must return unchanged (thinking signatures, encrypted
-// reasoning).
+// reasoning, citations). A Native block names in Name what it is on the wire and in CallID the provider's own call; Search
+// says what it means where it belongs to a search.
 type Block struct {
 	Type     BlockType       `json:"type"`
 	Text     string          `json:"text,omitempty"`
@@ -63,6 +65,34 @@ type Block struct {
 	MimeType string          `json:"mimeType,omitempty"` // image type
 	Field    string          `json:"field,omitempty"`    // wire field the thinking came in, to send it back the same way
 	Raw      json.RawMessage `json:"raw,omitempty"`      // verbatim provider content for replay
+	Search   *Search         `json:"search,omitempty"`   // of a Native block
+	Sources  []Source        `json:"sources,omitempty"`  // what a Text block cites
+}
+
+// Search is a search that the provider ran itself, as far as one Native block tells. A later block with the same CallID
+// tells more.
+type Search struct {
+	Status  SearchStatus `json:"status"`
+	Query   string       `json:"query,omitempty"`
+	Sources []Source     `json:"sources,omitempty"` // what it found
+	Error   string       `json:"error,omitempty"`   // the provider's code, of a failed one
+}
+
+// SearchStatus is how far a search is. Source: spec create-agent "Web search".
+type SearchStatus string
+
+// The statuses.
+const (
+	SearchRunning SearchStatus = "running"
+	SearchSuccess SearchStatus = "success"
+	SearchFailed  SearchStatus = "failed"
+)
+
+// Source is a page that was found or cited. CitedText is the passage, where the provider gives it.
+type Source struct {
+	URL       string `json:"url"`
+	Title     string `json:"title,omitempty"`
+	CitedText string `json:"citedText,omitempty"`
 }
 
 // TextMessage returns a message of role with one text block.

@@ -24,6 +24,8 @@ type Request struct {
 	Tools     []ToolSpec
 	Effort    Effort // "" = the model decides
 	MaxTokens int    // output limit; 0 = the provider's default
+	WebSearch bool   // the provider's own search is offered beside Tools; a protocol that has none ignores it
+	TextOnly  bool   // the model sees no images: a placeholder stands for each
 	// CacheKey is stable per conversation; a provider with prompt caching sends it as its affinity key.
 	CacheKey string
 }
@@ -100,7 +102,8 @@ type Delta struct {
 	Text  string
 }
 
-// BlockStop says that block Index is complete. Block is its final value.
+// BlockStop says that block Index is complete. Block is its final value: what its deltas said, unless the provider's own
+// final value was another one, which then counts.
 type BlockStop struct {
 	Index int
 	Block Block

@@ -74,7 +74,11 @@ func serveModel(s *testscript.TestScript, neg bool, args []string) {
 	}
 	model := scripted.New(scripted.MustParse(args...), scripted.Options{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if got := r.Header.Get("Authorization"); key != "" && got != "Bearer "+key {
+		got := r.Header.Get("Authorization")
+		if own := r.Header.Get("X-Api-Key"); own != "" {
+			got = "Bearer " + own
+		}
+		if key != "" && got != "Bearer "+key {
 			rw.WriteHeader(http.StatusUnauthorized)
 			_, _ = rw.Write([]byte(`{"error":{"message":"this key is not known: ` + got + `","code":"invalid_api_key"}}`)) // the client may be gone
 			return

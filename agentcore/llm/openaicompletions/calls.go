@@ -1,12 +1,18 @@
 package openaicompletions
 
+import (
+	"encoding/json"
+
+	"github.com/workflowd/workflowd/agentcore/llm/protocol"
+)
+
 // call is a tool call while its parts arrive.
 type call struct {
 	id, name string
 	args     []byte
-	slot     number // index on the wire
-	chunk    int    // number of the chunk that touched it last
-	block    int    // index of its block once started, else -1
+	slot     protocol.Int // index on the wire
+	chunk    int          // number of the chunk that touched it last
+	block    int          // index of its block once started, else -1
 }
 
 // calls tells the parts of parallel calls apart. Endpoints disagree about index, id and name, so a part belongs to
@@ -40,7 +46,7 @@ func (c *calls) add(part callDelta) *call {
 // find returns the call that part continues, nil when it begins a new one.
 func (c *calls) find(part callDelta) *call {
 	switch {
-	case part.Index.ok:
+	case part.Index.OK:
 		for i := len(c.list) - 1; i >= 0; i-- {
 			if c.list[i].slot == part.Index {
 				if c.list[i].goesOn(part, false) {
@@ -82,3 +88,6 @@ func (c *call) goesOn(part callDelta, sameChunk bool) bool {
 	}
 	return !complete(c.args) || part.Function.Arguments == "" // the name is repeated with each part
 }
+
+// complete reports whether text is a whole JSON value, so that more text can only belong to another call.
+func complete(text []byte) bool { return len(text) > 0 && json.Valid(text) }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
+	"github.com/workflowd/workflowd/agentcore/llm/protocol/protocoltest"
 	"github.com/workflowd/workflowd/internal/sse"
 )
 
@@ -144,10 +145,21 @@ func FuzzDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		whole := run(t, bytes.NewReader(body)) // checks the rules of every stream
-		if diff := cmp.Diff(run(t, bytes.NewReader(body)), whole, equalOutcome); diff != "" {
+		if diff := protocoltest.Diff(run(t, bytes.NewReader(body)), whole); diff != "" {
 			t.Fatalf("not deterministic:\n%s", diff)
 		}
 	})
+}
+
+// raws returns what the thinking of o keeps for replay.
+func raws(o protocoltest.Outcome) []string {
+	var out []string
+	for _, b := range o.Blocks {
+		if b.Type == llm.Thinking && b.Raw != nil {
+			out = append(out, string(b.Raw))
+		}
+	}
+	return out
 }
 
 func TestThinkingKeepsItsFieldAndItsDetails(t *testing.T) {
@@ -162,16 +174,16 @@ data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}
 `
 	got := run(t, strings.NewReader(body))
 	want := []string{`[{"format":"f","index":0,"signature":"sig","text":"Let me","type":"reasoning.text"},{"type":"reasoning.encrypted","data":"Q0k=","index":1}]`}
-	if diff := cmp.Diff(got.Raw, want); diff != "" || got.Thinking != "Let me" {
-		t.Fatalf("thinking %q (-got +want):\n%s", got.Thinking, diff)
+	if diff := cmp.Diff(raws(got), want); diff != "" || got.Joined(llm.Thinking) != "Let me" {
+		t.Fatalf("thinking %q (-got +want):\n%s", got.Joined(llm.Thinking), diff)
 	}
 	apart := `data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0},{"type":"reasoning.text","text":"b","index":1}]}}]}` + "\n\ndata: [DONE]\n\n"
-	if got := run(t, strings.NewReader(apart)); len(got.Raw) != 1 || strings.Count(got.Raw[0], "reasoning.text") != 2 || got.Thinking != "ab" {
-		t.Fatalf("details with an index each were joined: %q", got.Raw)
+	if got := run(t, strings.NewReader(apart)); len(raws(got)) != 1 || strings.Count(raws(got)[0], "reasoning.text") != 2 || got.Joined(llm.Thinking) != "ab" {
+		t.Fatalf("details with an index each were joined: %q", raws(got))
 	}
 	lone := `data: {"choices":[{"delta":{"reasoning_details":[{ "type":"reasoning.encrypted", "data":"Q0k=" }]}}]}` + "\n\ndata: [DONE]\n\n"
-	if got := run(t, strings.NewReader(lone)); len(got.Raw) != 1 || got.Raw[0] != `[{ "type":"reasoning.encrypted", "data":"Q0k=" }]` {
-		t.Fatalf("a detail in one piece changed: %q", got.Raw)
+	if got := run(t, strings.NewReader(lone)); len(raws(got)) != 1 || raws(got)[0] != `[{ "type":"reasoning.encrypted", "data":"Q0k=" }]` {
+		t.Fatalf("a detail in one piece changed: %q", raws(got))
 	}
 }
 
@@ -200,7 +212,7 @@ func TestAConnectionThatBreaksBehindTheFinishReasonIsNoLoss(t *testing.T) {
 	broken := iotest.ErrReader(errors.New("reset"))
 	text := `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n"
 	got := run(t, io.MultiReader(strings.NewReader(text+`data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"), broken))
-	if got.Err != nil || got.Text != "x" || got.Stop != llm.StopEnd {
+	if got.Err != nil || got.Joined(llm.Text) != "x" || got.Stop != llm.StopEnd {
 		t.Fatalf("got %+v, %v", got, got.Err)
 	}
 	got = run(t, io.MultiReader(strings.NewReader(text), broken))
@@ -212,8 +224,8 @@ func TestAConnectionThatBreaksBehindTheFinishReasonIsNoLoss(t *testing.T) {
 func TestAMegabyteInOneDeltaArrives(t *testing.T) {
 	long := strings.Repeat("k", 1_500_000)
 	got := run(t, strings.NewReader("data: "+chunkLine(`{"content":"`+long+`"}`)+"\n\n"+`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"))
-	if got.Text != long || got.Stop != llm.StopEnd {
-		t.Fatalf("got %d bytes, stop %q, %v", len(got.Text), got.Stop, got.Err)
+	if got.Joined(llm.Text) != long || got.Stop != llm.StopEnd {
+		t.Fatalf("got %d bytes, stop %q, %v", len(got.Joined(llm.Text)), got.Stop, got.Err)
 	}
 }
 
@@ -241,11 +253,10 @@ func BenchmarkDelta(b *testing.B) {
 					if err != nil {
 						break
 					}
-					if err := d.event(ev); err != nil {
+					if err := d.Event(ev); err != nil {
 						b.Fatal(err)
 					}
-					clear(d.out)
-					d.out = d.out[:0]
+					d.Forget()
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/deltas, "ns/delta")

@@ -3,6 +3,8 @@ package openaicompletions
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/workflowd/workflowd/agentcore/llm/protocol"
 )
 
 // The wire fields of thinking, in the order in which they are asked when a chunk has several.
@@ -49,7 +51,7 @@ type details struct{ list []*detail }
 type detail struct {
 	raw    json.RawMessage // as received, when it came in one piece
 	kind   string
-	index  number
+	index  protocol.Int
 	key    string // the field that grows: text or summary
 	grown  strings.Builder
 	pieces int
@@ -59,12 +61,12 @@ type detail struct {
 // add takes one entry, which it keeps, and returns the readable text in it.
 func (d *details) add(raw json.RawMessage) string {
 	var head struct {
-		Type    string `json:"type"`
-		Index   number `json:"index"`
-		Text    text   `json:"text"`
-		Summary text   `json:"summary"`
+		Type    string        `json:"type"`
+		Index   protocol.Int  `json:"index"`
+		Text    protocol.Text `json:"text"`
+		Summary protocol.Text `json:"summary"`
 	}
-	if err := json.Unmarshal(raw, &head); err != nil && !isTypeError(err) || raw[0] != '{' {
+	if protocol.Decode(raw, &head) != nil || raw[0] != '{' {
 		return ""
 	}
 	key, readable := "", ""
@@ -121,7 +123,7 @@ func (d *details) take() json.RawMessage {
 		}
 		raw := e.raw
 		if e.pieces > 1 {
-			e.fields[e.key] = appendString(nil, e.grown.String())
+			e.fields[e.key] = protocol.AppendString(nil, e.grown.String())
 			if joined, err := json.Marshal(e.fields); err == nil {
 				raw = joined
 			}

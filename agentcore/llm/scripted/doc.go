@@ -1,4 +1,5 @@
-// Package scripted is a model that follows a script and speaks the real Chat Completions wire.
+// Package scripted is a model that follows a script and speaks the real wires: Chat Completions, Anthropic Messages and
+// OpenAI Responses, whichever a request asks for.
 //
 // It is the one script format of tests, the demo and benchmarks. A Script looks at each request and answers with a
 // Response, a list of Steps: what the model says, which tools it calls, and which faults the wire shows. A Model serves

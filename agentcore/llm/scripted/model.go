@@ -60,8 +60,9 @@ type answer struct {
 
 // plan reads the request and asks the script.
 func (m *Model) plan(hr *http.Request) answer {
-	if hr.Method != http.MethodPost || !strings.HasSuffix(hr.URL.Path, "/chat/completions") {
-		return m.refuse(http.StatusNotFound, fmt.Errorf("%s %s: the scripted model only knows POST …/chat/completions", hr.Method, hr.URL.Path))
+	spoken, known := apiOf(hr.URL.Path)
+	if hr.Method != http.MethodPost || !known {
+		return m.refuse(http.StatusNotFound, fmt.Errorf("%s %s: the scripted model only knows POST …/chat/completions, …/messages and …/responses", hr.Method, hr.URL.Path))
 	}
 	var body []byte
 	if hr.Body != nil {
@@ -73,7 +74,7 @@ func (m *Model) plan(hr *http.Request) answer {
 	if len(body) > MaxRequest {
 		return m.refuse(http.StatusRequestEntityTooLarge, fmt.Errorf("request body over %d bytes", MaxRequest))
 	}
-	req, err := parseRequest(body)
+	req, err := spoken.parse(body)
 	if err != nil {
 		return m.refuse(http.StatusBadRequest, err)
 	}

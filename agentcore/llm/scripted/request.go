@@ -1,13 +1,13 @@
 package scripted
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 )
 
-// Request is what the model was asked, parsed and raw. It is read-only.
+// Request is what the model was asked, parsed and raw, the same whatever the protocol. It is read-only.
 type Request struct {
 	Number    int // 1 for the first request of the Model
 	Model     string
@@ -19,7 +19,53 @@ type Request struct {
 	Header    http.Header
 	Body      []byte
 
-	withUsage bool // stream_options.include_usage
+	api       api
+	withUsage bool // a report was asked for; only Chat Completions asks
+}
+
+// api is a protocol.
+type api int
+
+const (
+	chatCompletions api = iota
+	messages
+	responses
+)
+
+// apiOf returns the protocol whose method the path names.
+func apiOf(path string) (api, bool) {
+	for a, suffix := range map[api]string{chatCompletions: "/chat/completions", messages: "/messages", responses: "/responses"} {
+		if strings.HasSuffix(path, suffix) {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+func (a api) dialect(req Request) dialect {
+	switch a {
+	case messages:
+		return &anthropic{}
+	case responses:
+		return newOpenAI(req)
+	}
+	return newChat(req)
+}
+
+var errNoStream = errors.New("request body: stream is not true, the scripted model only streams")
+
+// parse reads a request body.
+func (a api) parse(body []byte) (req Request, err error) {
+	switch a {
+	case messages:
+		req, err = parseMessages(body)
+	case responses:
+		req, err = parseResponses(body)
+	default:
+		req, err = parseChat(body)
+	}
+	req.Body, req.api = body, a
+	return req, err
 }
 
 // Message is one message of a request. Text joins the text parts of a content list.
@@ -96,96 +142,4 @@ func (r Request) lastWords() string {
 		text = append(text[:lastWordsRunes:lastWordsRunes], '…')
 	}
 	return fmt.Sprintf("%s %q", m.Role, string(text))
-}
-
-type wireMessage struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
-	ReasoningContent string `json:"reasoning_content"`
-	Reasoning        string `json:"reasoning"`
-	ReasoningText    string `json:"reasoning_text"`
-}
-
-// parseRequest reads a Chat Completions request body.
-func parseRequest(body []byte) (Request, error) {
-	var in struct {
-		Model    string        `json:"model"`
-		Stream   bool          `json:"stream"`
-		Messages []wireMessage `json:"messages"`
-		Tools    []struct {
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		} `json:"tools"`
-		Effort              string `json:"reasoning_effort"`
-		MaxTokens           int    `json:"max_tokens"`
-		MaxCompletionTokens int    `json:"max_completion_tokens"`
-		CacheKey            string `json:"prompt_cache_key"`
-		StreamOptions       struct {
-			IncludeUsage bool `json:"include_usage"`
-		} `json:"stream_options"`
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		return Request{}, fmt.Errorf("request body: %w", err)
-	}
-	if !in.Stream {
-		return Request{}, fmt.Errorf("request body: stream is not true, the scripted model only streams")
-	}
-	req := Request{
-		Model: in.Model, Effort: in.Effort, MaxTokens: max(in.MaxTokens, in.MaxCompletionTokens),
-		CacheKey: in.CacheKey, Body: body, withUsage: in.StreamOptions.IncludeUsage,
-	}
-	for _, t := range in.Tools {
-		req.Tools = append(req.Tools, t.Function.Name)
-	}
-	for i, m := range in.Messages {
-		out := Message{Role: m.Role, CallID: m.ToolCallID, Reasoning: m.ReasoningContent + m.Reasoning + m.ReasoningText}
-		if err := out.content(m.Content); err != nil {
-			return Request{}, fmt.Errorf("request body: message %d: %w", i, err)
-		}
-		for _, c := range m.ToolCalls {
-			out.Calls = append(out.Calls, ToolCall{c.ID, c.Function.Name, c.Function.Arguments})
-		}
-		req.Messages = append(req.Messages, out)
-	}
-	return req, nil
-}
-
-// content reads a content that is null, a string or a list of parts.
-func (m *Message) content(raw json.RawMessage) error {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if raw[0] == '"' {
-		return json.Unmarshal(raw, &m.Text)
-	}
-	var parts []struct {
-		Type     string `json:"type"`
-		Text     string `json:"text"`
-		ImageURL struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
-	}
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		switch p.Type {
-		case "text":
-			m.Text += p.Text
-		case "image_url":
-			m.Images = append(m.Images, p.ImageURL.URL)
-		default:
-			return fmt.Errorf("content part of type %q", p.Type)
-		}
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -14,24 +13,62 @@ import (
 // when it is asked for: the transport pulls. It is for one goroutine.
 type wire struct {
 	req   Request
+	talk  dialect
 	steps Response
 	pace  time.Duration
-	head  string // start of each chunk up to the delta of choice 0
 
 	frames []frame // made, not sent
 	said   *cutter // the step at hand, when it is cut into deltas
 	closed bool    // nothing follows the frames
 
-	role    bool // the first delta is out
 	calls   int
-	output  int // bytes said
-	finish  string
+	output  int    // bytes said
+	finish  finish // why the response ends
+	words   string // of a refusal
 	usage   *Usage
 	noUsage bool
 
 	cut   int // body bytes after which it ends; -1 = never
 	reset bool
 	sent  int
+}
+
+// finish is why a response ends. The zero value is an ordinary end.
+type finish int
+
+const (
+	ordinary finish = iota
+	atLength
+	forTools
+	refused
+)
+
+// voice is the kind of text that a delta carries.
+type voice int
+
+const (
+	inText voice = iota
+	inThought
+	inRefusal
+)
+
+// dialect writes the events of one protocol, by calling wire.event.
+type dialect interface {
+	// start writes what comes before the first step.
+	start(w *wire)
+	// say writes a delta of text. field is the wire field that a step asks for, "" for the usual one.
+	say(w *wire, wait time.Duration, v voice, field, part string)
+	// call begins call number index with the first part of its arguments; args goes on.
+	call(w *wire, wait time.Duration, index int, c Call, part string)
+	args(w *wire, wait time.Duration, index int, part string)
+	// fault writes an error inside the stream, end what ends a response.
+	fault(w *wire, s ErrorFrame)
+	end(w *wire)
+}
+
+// event queues the bytes of one event.
+func (w *wire) event(wait time.Duration, data string) {
+	w.frames = append(w.frames, frame{wait: wait, data: []byte(data)})
 }
 
 // frame is one write: bytes after a wait. hang waits until the client leaves; keep sends comments while waiting.
@@ -46,11 +83,9 @@ type frame struct {
 
 // newWire returns the body of resp. Steps that answer without a stream must be gone.
 func newWire(req Request, resp Response, pace time.Duration) *wire {
-	return &wire{
-		req: req, steps: resp, pace: pace, cut: -1,
-		head: fmt.Sprintf(`data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":1,"model":%s,"choices":[{"index":0,"delta":{`,
-			req.Number, quote(req.Model)),
-	}
+	w := &wire{req: req, talk: req.api.dialect(req), steps: resp, pace: pace, cut: -1}
+	w.talk.start(w)
+	return w
 }
 
 // more makes the next frames; false when the response is over.
@@ -68,7 +103,10 @@ func (w *wire) more() bool {
 		w.step(s)
 	case !w.closed:
 		w.closed = true
-		w.terminal()
+		if w.usage == nil {
+			w.usage = &Usage{Input: int64(len(w.req.Body) / BytesPerToken), Output: int64((w.output + BytesPerToken - 1) / BytesPerToken)}
+		}
+		w.talk.end(w)
 	default:
 		return false
 	}
@@ -91,25 +129,22 @@ func (w *wire) step(s Step) {
 	case Stall:
 		w.frames = append(w.frames, frame{wait: s.For, keep: s.KeepAlive, hang: s.For == 0})
 	case ErrorFrame:
-		w.errorFrame(s)
+		w.talk.fault(w, s)
+		w.frames = append(w.frames, frame{end: true})
 	case Length:
-		w.finish = "length"
+		w.finish = atLength
 	case LostCall:
-		w.finish = "tool_calls"
+		w.finish = forTools
 	case Refuse:
 		if s.Text != "" {
-			w.text("refusal", w.pace, s.Text)
+			w.talk.say(w, w.pace, inRefusal, "", s.Text)
 			w.output += len(s.Text)
 		}
-		w.finish = "content_filter"
+		w.finish, w.words = refused, s.Text
 	case Text:
-		w.say("content", s.Text, s.Chunks, s.Pace)
+		w.say(inText, "", s.Text, s.Chunks, s.Pace)
 	case Thinking:
-		field := s.Field
-		if field == "" {
-			field = "reasoning_content"
-		}
-		w.say(field, s.Text, s.Chunks, s.Pace)
+		w.say(inThought, s.Field, s.Text, s.Chunks, s.Pace)
 	case Call:
 		w.call(s)
 	case Empty, Status, Overflow:
@@ -123,34 +158,10 @@ func (w *wire) wait(own time.Duration) time.Duration {
 	return w.pace
 }
 
-// say cuts text into deltas of the field.
-func (w *wire) say(field, text string, n int, pace time.Duration) {
+// say cuts text into deltas.
+func (w *wire) say(v voice, field, text string, n int, pace time.Duration) {
 	w.output += len(text)
-	w.said = &cutter{rest: text, left: max(n, 1), emit: func(part string) { w.text(field, w.wait(pace), part) }}
-}
-
-type functionJSON struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
-}
-
-type callJSON struct {
-	Index    int          `json:"index"`
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function functionJSON `json:"function"`
-}
-
-type usageJSON struct {
-	PromptTokens     int64 `json:"prompt_tokens"`
-	CompletionTokens int64 `json:"completion_tokens"`
-	TotalTokens      int64 `json:"total_tokens"`
-	PromptDetails    struct {
-		CachedTokens int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		ReasoningTokens int64 `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	w.said = &cutter{rest: text, left: max(n, 1), emit: func(part string) { w.talk.say(w, w.wait(pace), v, field, part) }}
 }
 
 // call sends the name first and then the arguments in parts, or all at once.
@@ -161,43 +172,15 @@ func (w *wire) call(s Call) {
 		s.ID = fmt.Sprintf("call_%d_%d", w.req.Number, w.calls)
 	}
 	w.output += len(s.Name) + len(s.Args)
-	first := callJSON{Index: index, ID: s.ID, Type: "function", Function: functionJSON{Name: s.Name}}
 	if s.Chunks <= 1 {
-		first.Function.Arguments = s.Args
-		w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{first}))
+		w.talk.call(w, w.wait(s.Pace), index, s, s.Args)
 		return
 	}
-	w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{first}))
-	w.said = &cutter{rest: s.Args, left: s.Chunks, emit: func(part string) {
-		w.delta(w.wait(s.Pace), `"tool_calls":`+encode([]callJSON{{Index: index, Function: functionJSON{Arguments: part}}}))
-	}}
+	w.talk.call(w, w.wait(s.Pace), index, s, "")
+	w.said = &cutter{rest: s.Args, left: s.Chunks, emit: func(part string) { w.talk.args(w, w.wait(s.Pace), index, part) }}
 }
 
-// text sends a delta of one text field.
-func (w *wire) text(field string, wait time.Duration, text string) {
-	w.delta(wait, quote(field)+":"+quote(text))
-}
-
-// delta sends a chunk with the delta fields of choice 0; the first one also names the role.
-func (w *wire) delta(wait time.Duration, fields string) {
-	w.choice(wait, fields, "null")
-}
-
-func (w *wire) choice(wait time.Duration, fields, finish string) {
-	if !w.role {
-		w.role = true
-		if fields != "" {
-			fields = "," + fields
-		}
-		fields = `"role":"assistant"` + fields
-	}
-	const middle, tail = `},"finish_reason":`, "}]}\n\n"
-	data := make([]byte, 0, len(w.head)+len(fields)+len(middle)+len(finish)+len(tail))
-	data = append(append(append(append(append(data, w.head...), fields...), middle...), finish...), tail...)
-	w.frames = append(w.frames, frame{wait: wait, data: data})
-}
-
-// encode returns v as JSON. v is made of strings and numbers here, which always encode.
+// encode returns v as JSON. v is made of strings, numbers and JSON here, which always encode.
 func encode(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -207,44 +190,6 @@ func encode(v any) string {
 }
 
 func quote(s string) string { return encode(s) }
-
-func (w *wire) errorFrame(s ErrorFrame) {
-	type errorJSON struct {
-		Message    string `json:"message"`
-		Type       string `json:"type,omitempty"`
-		Code       string `json:"code,omitempty"`
-		StatusCode int    `json:"status_code,omitempty"`
-	}
-	text := encode(struct {
-		Error errorJSON `json:"error"`
-	}{errorJSON{Message: s.Message, Code: s.ErrorCode, StatusCode: s.Status}})
-	w.frames = append(w.frames, frame{wait: w.pace, data: []byte("data: " + text + "\n\n")}, frame{end: true})
-}
-
-// terminal sends the finish reason, the usage and the end marker.
-func (w *wire) terminal() {
-	reason := w.finish
-	if reason == "" {
-		reason = "stop"
-		if w.calls > 0 {
-			reason = "tool_calls"
-		}
-	}
-	w.choice(w.pace, "", quote(reason))
-	tail := "data: [DONE]\n\n"
-	if w.req.withUsage && !w.noUsage {
-		if w.usage == nil {
-			w.usage = &Usage{Input: int64(len(w.req.Body) / BytesPerToken), Output: int64((w.output + BytesPerToken - 1) / BytesPerToken)}
-		}
-		u := usageJSON{PromptTokens: w.usage.Input, CompletionTokens: w.usage.Output, TotalTokens: w.usage.Input + w.usage.Output}
-		u.PromptDetails.CachedTokens = w.usage.Cached
-		u.CompletionDetails.ReasoningTokens = w.usage.Reasoning
-		const choices = `"choices":[`
-		head := w.head[:strings.LastIndex(w.head, choices)] // the model's name is quoted, so the last one is ours
-		w.frames = append(w.frames, frame{data: []byte(head + choices + `],"usage":` + encode(u) + "}\n\n")})
-	}
-	w.frames = append(w.frames, frame{data: []byte(tail)})
-}
 
 // next returns the next bytes of the body: after their wait, io.EOF at its end, io.ErrUnexpectedEOF where the script
 // breaks the connection, or the cause of ctx.

@@ -1,0 +1,96 @@
+package protocol
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCallIDsAreUniqueInTheOrderOfTheCalls(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	ids := CallIDs{Max: 40}
+	for _, step := range []struct{ raw, want string }{
+		{"a", "a"}, {"a", "a_2"}, {"a_2", "a_2_2"}, {"a", "a_3"}, {"a_3", "a_3_2"}, {"|x", "call"}, {"", "call_2"},
+		{long, long[:40]}, {long, long[:38] + "_2"}, {long[:38] + "_2", long[:38] + "_3"}, {"é", "__"}, {"functions.ls:0", "functions_ls_0"},
+	} {
+		if got := ids.Next(step.raw); got != step.want || len(got) > ids.Max {
+			t.Fatalf("%q: got %q, want %q", step.raw, got, step.want)
+		}
+	}
+}
+
+func FuzzStringsAreValidJSON(f *testing.F) {
+	f.Add("a\"\\\n\x00\xffé漢\u2028")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := AppendString(nil, s)
+		var back string
+		if err := json.Unmarshal(got, &back); err != nil || !utf8.Valid(got) || back != strings.Join(strings.Split(s, ""), "") && back != string([]rune(s)) {
+			t.Fatalf("%q: got %q, %q, %v", s, got, back, err)
+		}
+	})
+}
+
+func TestArgumentsAreAnObjectOrBad(t *testing.T) {
+	for received, want := range map[string]struct{ args, bad string }{
+		"":                 {"{}", ""},
+		" ":                {"{}", ""},
+		"null":             {"{}", ""},
+		`"null"`:           {"{}", ""},
+		`{"a":1}`:          {`{"a":1}`, ""},
+		` {"a":1}` + "\n":  {`{"a":1}`, ""},
+		`"{\"a\":1}"`:      {`{"a":1}`, ""},
+		`"\"{}\""`:         {"", `"\"{}\""`},
+		`[1]`:              {"", `[1]`},
+		`{"a":`:            {"", `{"a":`},
+		`1`:                {"", `1`},
+		"{\"a\":\"\xff\"}": {"{\"a\":\"\uFFFD\"}", ""},
+	} {
+		args, bad := CallArgs(received)
+		if string(args) != want.args || bad != want.bad {
+			t.Errorf("%q: got %s, %q; want %s, %q", received, args, bad, want.args, want.bad)
+		}
+	}
+}
+
+func TestOddValuesCountAsAbsent(t *testing.T) {
+	for raw, want := range map[string]Int{
+		`1`: {1, true}, `"2"`: {2, true}, `3.0`: {3, true}, `0`: {0, true}, `-1`: {}, `null`: {}, `"x"`: {}, `[]`: {}, `{}`: {}, `1e300`: {}, `true`: {},
+	} {
+		var got struct{ N Int }
+		if err := json.Unmarshal([]byte(`{"n":`+raw+`}`), &got); err != nil || got.N != want {
+			t.Errorf("%s: got %+v, %v", raw, got.N, err)
+		}
+	}
+	for raw, want := range map[string]Text{`"a"`: "a", `"\n🧭\ud83e\udded"`: "\n🧭🧭", `1`: "", `null`: "", `["a"]`: "", `"\ud83e"`: "\uFFFD"} {
+		var got struct{ S Text }
+		if err := json.Unmarshal([]byte(`{"s":`+raw+`}`), &got); err != nil || got.S != want {
+			t.Errorf("%s: got %q, %v", raw, got.S, err)
+		}
+	}
+	var got struct{ A, B int }
+	if err := Decode([]byte(`{"a":"x","b":2}`), &got); err != nil || got.B != 2 {
+		t.Errorf("an odd field cost the others: %+v, %v", got, err)
+	}
+	if err := Decode([]byte(`{"a":`), &got); err == nil {
+		t.Error("half a document must be an error")
+	}
+}
+
+// The fast path and encoding/json read a string the same way, or the fast path leaves it.
+func FuzzCursorReadsStringsAsEncodingJSONDoes(f *testing.F) {
+	for _, seed := range []string{`"a"`, `"\n\u0041\ud83e\udded"`, `"\ud83e"`, "\"\xff\"", `null`, `"a`, `"\x"`, "\"\t\""} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var got string
+		c := NewCursor(text)
+		if !c.Text(&got) || !c.AtEnd() {
+			return
+		}
+		var want string
+		if err := json.Unmarshal(text, &want); err != nil || got != want {
+			t.Fatalf("%q: got %q, want %q, %v", text, got, want, err)
+		}
+	})
+}
