@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -58,8 +59,9 @@ func Cut(items []Item, window int64, s Settings) (from int64, ok bool) {
 		at--
 	}
 	turn, assistant, before := -1, -1, -1
+	results := lowestResults(items)
 	for i := range items {
-		if !begins(items, i) {
+		if !begins(items[i], results[i]) {
 			continue
 		}
 		switch {
@@ -85,17 +87,22 @@ func Cut(items []Item, window int64, s Settings) (from int64, ok bool) {
 }
 
 // begins reports whether the kept part may begin with a message: one of user or assistant, before which no call is open.
-func begins(items []Item, i int) bool {
-	role := items[i].Message.Role
-	if items[i].Fixed || role != llm.RoleUser && role != llm.RoleAssistant {
-		return false
-	}
-	for _, it := range items[i:] { // a result of a call before the cut would be left alone
-		if it.Message.Role == llm.RoleToolResult && it.ID < items[i].ID {
-			return false
+// result is the lowest number of a result from there on: one of a call before the cut would be left alone.
+func begins(it Item, result int64) bool {
+	role := it.Message.Role
+	return !it.Fixed && (role == llm.RoleUser || role == llm.RoleAssistant) && result >= it.ID
+}
+
+// lowestResults returns for each message the lowest number of a result from there on.
+func lowestResults(items []Item) []int64 {
+	lowest, least := make([]int64, len(items)), int64(math.MaxInt64)
+	for i := range slices.Backward(items) {
+		if items[i].Message.Role == llm.RoleToolResult {
+			least = min(least, items[i].ID)
 		}
+		lowest[i] = least
 	}
-	return true
+	return lowest
 }
 
 // anything reports whether there is more than the summary that is there now.
