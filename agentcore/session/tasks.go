@@ -84,9 +84,9 @@ func (tx *Tx) PutTask(t Task) {
 
 // draftTask returns t as it will be stored. It shares no memory with the caller's.
 func (tx *Tx) draftTask(t Task) Task {
-	tx.checkJSON("task "+t.Kind, t.Checkpoint, t.Input, t.Memos)
+	tx.checkJSON("task", t.Kind, t.Checkpoint, t.Input, t.Memos)
 	if t.Outcome != nil {
-		tx.checkJSON("outcome of task "+t.Kind, t.Outcome.Result)
+		tx.checkJSON("outcome of task", t.Kind, t.Outcome.Result)
 	}
 	if t.Epoch == 0 {
 		t.Epoch = tx.s.state.Epoch

@@ -105,9 +105,9 @@ func (tx *Tx) Append(e Entry) EntryID {
 		e.ID = EntryID(tx.mint())
 	}
 	tx.write()
-	tx.checkJSON("entry "+e.Kind, e.Model, e.Data)
+	tx.checkJSON("entry", e.Kind, e.Model, e.Data)
 	for _, edit := range e.Edits {
-		tx.checkJSON("edit of entry "+e.Kind, edit.Model)
+		tx.checkJSON("edit of entry", e.Kind, edit.Model)
 	}
 	e.Seq = tx.Seq()
 	tx.batch.Entries = append(tx.batch.Entries, e.clone())
@@ -125,7 +125,7 @@ func (tx *Tx) CreateSubmission(sub Submission) SubmissionID {
 // or when it was settled before.
 func (tx *Tx) PutSubmission(sub Submission) {
 	tx.write()
-	tx.checkJSON("submission "+sub.RequestID, sub.Payload)
+	tx.checkJSON("submission", sub.RequestID, sub.Payload)
 	sub = sub.clone()
 	for i, other := range tx.batch.Submissions {
 		if other.ID == sub.ID {
@@ -269,13 +269,13 @@ func (tx *Tx) misuse(err error) error {
 	return err
 }
 
-func (tx *Tx) checkJSON(what string, values ...json.RawMessage) {
+func (tx *Tx) checkJSON(what, name string, values ...json.RawMessage) {
 	for _, v := range values {
 		if v == nil {
 			continue
 		}
 		if err := checkValue(v); err != nil {
-			_ = tx.misuse(fmt.Errorf("session: %s: %w", what, err)) // told at the commit
+			_ = tx.misuse(fmt.Errorf("session: %s %s: %w", what, name, err)) // told at the commit
 		}
 	}
 }

@@ -77,6 +77,9 @@ func writeBatch(tx *sqlite.Tx, b *session.Batch) error {
 			return fmt.Errorf("document %d: %w", b.Documents[i].ID, err)
 		}
 	}
+	if len(b.Removals) == 0 {
+		return nil
+	}
 	for _, c := range slices.Backward(slices.Sorted(slices.Values(b.Removals))) { // a fork's number is above its parent's
 		if err := removeWhole(tx, int64(c)); err != nil {
 			return fmt.Errorf("remove conversation %d: %w", c, err)
