@@ -112,6 +112,10 @@ func oracle(t *testing.T, b *bench) {
 		steps = oracleStepsEvery
 	}
 	for step := range steps {
+		if random.IntN(8) == 0 {
+			removeBoth(t, b, memory, random)
+			continue
+		}
 		batch := randomBatch(random)
 		twin := clone(batch)
 		twin.Epoch = 1
@@ -138,6 +142,32 @@ func oracle(t *testing.T, b *bench) {
 	}
 }
 
+// removeBoth removes random runs from both.
+func removeBoth(t *testing.T, b *bench, memory *runlog.Memory, r *rand.Rand) {
+	t.Helper()
+	q := runlog.EndedQuery{Workflow: pick(r, "flow", "other"), Keep: r.IntN(3), Limit: r.IntN(3), Before: pick(r, time.Time{}, randomTime(r))}
+	want, err := memory.Ended(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Ended(q)
+	check(t, want, got, err)
+	ids := []runlog.RunID{randomRun(r), randomRun(r)}
+	gone, err := memory.Remove(1, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	too, err := b.remove(ids...)
+	check(t, gone, too, err)
+	for _, id := range ids {
+		check(t, dump(t, memory, id), dump(t, b.Store, id), nil)
+	}
+}
+
+func randomRun(r *rand.Rand) runlog.RunID { return runlog.RunID(fmt.Sprint("r", r.IntN(4))) }
+
+func randomTime(r *rand.Rand) time.Time { return day.Add(time.Duration(r.IntN(1000)) * time.Second) }
+
 func clone(b *runlog.Batch) *runlog.Batch {
 	c := *b
 	c.Events = slices.Clone(b.Events)
@@ -147,17 +177,19 @@ func clone(b *runlog.Batch) *runlog.Batch {
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
 func randomBatch(r *rand.Rand) *runlog.Batch {
-	id := runlog.RunID(fmt.Sprint("r", r.IntN(4)))
-	at := day.Add(time.Duration(r.IntN(1000)) * time.Second)
+	id, at := randomRun(r), randomTime(r)
 	b := &runlog.Batch{Run: id, Durability: runlog.Durability(r.IntN(2))}
 	if r.IntN(6) == 0 {
 		b.Create = newRun(string(id))
 		b.Create.RequestID = fmt.Sprint("q", r.IntN(5))
 		b.Create.Workflow = pick(r, "flow", "other")
+		if r.IntN(3) == 0 {
+			b.Create.ForkedFrom = &runlog.Fork{Run: randomRun(r), At: keys[:r.IntN(3)], Seq: runlog.Seq(r.IntN(9))}
+		}
 	}
 	if r.IntN(3) == 0 {
 		b.Change = &runlog.RunChange{
-			Status: pick(r, runlog.RunStatuses()...), Reason: pick(r, "", "x"), WakeAt: pick(r, at, time.Time{}), StartedAt: at,
+			Status: pick(r, runlog.RunStatuses()...), Reason: pick(r, "", "x"), WakeAt: pick(r, at, time.Time{}), StartedAt: at, FinishedAt: pick(r, at, time.Time{}),
 			Version: 1, Fingerprint: "f1", CancelRequested: r.IntN(2) == 0, Result: pick(r, keys...),
 		}
 	}
@@ -173,6 +205,7 @@ func randomBatch(r *rand.Rand) *runlog.Batch {
 			b.Nodes = append(b.Nodes, runlog.Node{
 				NodeKey: key, Attempt: r.IntN(3), Status: pick(r, runlog.NodeStatuses()...), FirstSeq: runlog.Seq(r.IntN(3)),
 				Output: pick(r, nil, json.RawMessage(`{"x":1}`)), StartedAt: at, Waits: pick(r, nil, []string{"w"}),
+				InputHash: pick(r, "", "h"), From: pick(r, "", runlog.RunID("r9")),
 			})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +45,10 @@ func Run(t *testing.T, h Harness) {
 		"usage counts once per record":                              usage,
 		"a shared result is found by what it is the result of":      cache,
 		"runs are found by what they are":                           queries,
+		"a fork names its source, which has to be there":            forks,
+		"runs that ended are found by their end":                    ended,
+		"a removed run leaves nothing behind":                       removals,
+		"what is live or needed is not removed":                     needed,
 		"a version has one graph unless it is replaced":             definitions,
 		"long JSON comes back whole":                                long,
 		"commits of many runs at once do not mix":                   parallel,
@@ -216,6 +219,11 @@ func stale(t *testing.T, b *bench) {
 			t.Errorf("got %v", err)
 		}
 	}
+	b.must(&runlog.Batch{Run: id, Change: &runlog.RunChange{Status: runlog.Aborted}})
+	before = dump(t, b.Store)
+	if gone, err := b.Remove(old, []runlog.RunID{id}); !errors.Is(err, runlog.ErrStale) || len(gone) != 0 {
+		t.Errorf("removed %v, %v", gone, err)
+	}
 	if diff := cmp.Diff(before, dump(t, b.Store)); diff != "" {
 		t.Errorf("a stale owner wrote:\n%s", diff)
 	}
@@ -273,14 +281,17 @@ func nodes(t *testing.T, b *bench) {
 		Waits: []string{"req_1", "signal:x"}, StartedAt: day, Failures: 2, Failure: &workflow.Failure{Kind: "k"},
 	}
 	two := runlog.Node{NodeKey: runlog.NodeKey{Path: "two", Visit: 1}, Status: runlog.NodeIsDone, FirstSeq: 1, Inline: true, Output: json.RawMessage(`1`)}
+	two.InputHash, two.From = "h", "r0"
 	b.must(&runlog.Batch{Run: id, Nodes: []runlog.Node{one}})
-	b.must(&runlog.Batch{Run: id, Nodes: []runlog.Node{two}})
+	b.must(&runlog.Batch{Run: id, Nodes: []runlog.Node{two}, Events: events(runlog.NodeKept, "1")})
+	one.LastSeq, two.LastSeq = 1, 2
 	list, err := b.Nodes(id)
 	check(t, []runlog.Node{one, two}, list, err)
 	one = runlog.Node{NodeKey: one.NodeKey, Attempt: 2, Status: runlog.NodeIsAborted, FirstSeq: 1, Reason: "stop", FinishedAt: day}
 	again := two
 	again.Visit = 2
 	b.must(&runlog.Batch{Run: id, Nodes: []runlog.Node{again, one}})
+	one.LastSeq, again.LastSeq = 2, 2
 	list, err = b.Nodes(id)
 	check(t, []runlog.Node{one, two, again}, list, err)
 }
@@ -421,74 +432,4 @@ func long(t *testing.T, b *bench) {
 	check(t, string(text), string(got.Output), nil)
 	list, err := b.Events(r.ID, 0, 0)
 	check(t, string(text), string(list[0].Data), err)
-}
-
-func parallel(t *testing.T, b *bench) {
-	const runs, commits = 8, 20
-	ids := make([]runlog.RunID, runs)
-	for i := range ids {
-		ids[i] = b.begin(fmt.Sprint("r", i))
-	}
-	var wg sync.WaitGroup
-	for _, id := range ids {
-		wg.Go(func() {
-			for n := range commits {
-				batch := &runlog.Batch{Run: id, Epoch: b.epoch, Events: events(runlog.NodeChunk, fmt.Sprintf("%q", string(id)))}
-				if err := b.Commit(batch); err != nil || batch.Events[0].Seq != runlog.Seq(n+2) {
-					t.Errorf("commit %d of %s: number %d, %v", n, id, batch.Events[0].Seq, err)
-				}
-				if n%5 == 0 { // a member that fails alone
-					if err := b.Commit(&runlog.Batch{Run: "nobody", Epoch: b.epoch}); !errors.Is(err, runlog.ErrNotFound) {
-						t.Errorf("got %v", err)
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, id := range ids {
-		list, err := b.Events(id, 1, 0)
-		if err != nil || len(list) != commits {
-			t.Fatalf("%d events, %v", len(list), err)
-		}
-		for _, e := range list {
-			if string(e.Data) != fmt.Sprintf("%q", string(id)) {
-				t.Errorf("%s holds %s", id, e.Data)
-			}
-		}
-	}
-}
-
-func missing(t *testing.T, b *bench) {
-	_, err := b.Run("none")
-	errs := []error{err}
-	note := func(_ any, err error) { errs = append(errs, err) }
-	note(b.RunByRequest("flow", "none"))
-	note(b.Request("none"))
-	note(b.Nodes("none"))
-	note(b.Events("none", 0, 0))
-	note(b.Chunks("none", runlog.NodeKey{}, 0, 0))
-	note(b.Effects("none", runlog.NodeKey{}))
-	note(b.Signals("none"))
-	note(b.HasSignal("none", "s"))
-	note(b.Usage("none"))
-	note(b.Cached("none", 0, ""))
-	for i, err := range errs {
-		if !errors.Is(err, runlog.ErrNotFound) {
-			t.Errorf("question %d: %v", i, err)
-		}
-	}
-}
-
-func closed(t *testing.T, b *bench) {
-	id := b.begin("r1")
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := b.Run(id)
-	for _, err := range []error{err, b.Commit(&runlog.Batch{Run: id, Epoch: b.epoch}), b.PutDefinition(runlog.Definition{Name: "x"}, false)} {
-		if !errors.Is(err, runlog.ErrClosed) {
-			t.Errorf("got %v", err)
-		}
-	}
 }

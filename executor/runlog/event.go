@@ -16,7 +16,7 @@ type EventKind string
 
 // The kinds. Data is an object; its fields are named where they are not plain from the kind.
 const (
-	RunQueued     EventKind = "run.queued"     // workflow, version, requestId
+	RunQueued     EventKind = "run.queued"     // workflow, version, requestId, forkedFrom
 	RunReady      EventKind = "run.ready"      // it can advance again
 	RunRunning    EventKind = "run.running"    //
 	RunWaiting    EventKind = "run.waiting"    // for requests or signals
@@ -39,6 +39,7 @@ const (
 	NodeSucceeded EventKind = "node.succeeded" // cached: whose result it took, when it did not run
 	NodeFailed    EventKind = "node.failed"    // failure
 	NodeAborted   EventKind = "node.aborted"   // reason
+	NodeKept      EventKind = "node.kept"      // from, the run that computed it; status; failure
 
 	ItemOpen   EventKind = "item.open" // an output item chunk, as package outputitems encodes it
 	ItemAppend EventKind = "item.append"
@@ -60,6 +61,7 @@ func Kinds() []EventKind {
 		RunQueued, RunReady, RunRunning, RunWaiting, RunSleeping, RunSuspended, RunPaused, RunBlocked, RunCancelling,
 		RunSucceeded, RunFailed, RunAborted, RunExpired,
 		NodeStarted, NodeChunk, NodeRetracted, NodeWaiting, NodeSleeping, NodeSuspended, NodeSucceeded, NodeFailed, NodeAborted,
+		NodeKept,
 		ItemOpen, ItemAppend, ItemSet, ItemDone,
 		RequestOpened, RequestAnswered, RequestExpired, RequestWithdrawn,
 		RunSignalled, UsageRecorded,

@@ -83,7 +83,7 @@ func (m *Memory) Commit(b *Batch) error {
 		}
 		r = &memoryRun{run: *b.Create, at: map[NodeKey]*Node{}, sources: map[string]NodeKey{}, effects: map[NodeKey][]Effect{}}
 	}
-	if r == nil {
+	if r == nil || b.Create != nil && b.Create.ForkedFrom != nil && m.runs[b.Create.ForkedFrom.Run] == nil {
 		return ErrNotFound
 	}
 	// Nothing can fail from here on.
@@ -191,6 +191,7 @@ func (r *memoryRun) write(n Node, b *Batch) {
 	if n.FirstSeq == 0 {
 		n.FirstSeq = b.FirstSeq(n.NodeKey)
 	}
+	n.LastSeq = r.run.LastSeq
 	if old, known := r.at[n.NodeKey]; known {
 		*old = n
 		return

@@ -8,7 +8,8 @@ import (
 	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
-// NodeKey names one visit of a node. Visits count from 1.
+// NodeKey names one visit of a node. Visits count from 1. The value that a fork gave a loop instead of its own is recorded
+// at minus the loop's visit.
 type NodeKey struct {
 	Path  string `json:"path"`
 	Visit int    `json:"visit"`
@@ -26,6 +27,7 @@ type Run struct {
 	Project      string            `json:"project,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Input        json.RawMessage   `json:"input"`
+	ForkedFrom   *Fork             `json:"forkedFrom,omitempty"`
 	Deadline     time.Time         `json:"deadline,omitzero"`
 	CreatedAt    time.Time         `json:"createdAt"`
 
@@ -39,6 +41,24 @@ type Run struct {
 	StartedAt       time.Time         `json:"startedAt,omitzero"`
 	FinishedAt      time.Time         `json:"finishedAt,omitzero"`
 	LastSeq         Seq               `json:"lastSeq"` // of its newest event
+}
+
+// Fork says which run another one was made from, and in what it differs. A visit that computes from the same input as in the
+// source keeps the source's result.
+type Fork struct {
+	Run RunID `json:"runId"`
+	// At are the visits that run again whatever they compute from. The path "$input" is the run's input, which was edited.
+	At []NodeKey `json:"at"`
+	// Seq is the newest event of the source that counts; what happened there later is nothing to the fork.
+	Seq Seq `json:"seq"`
+	// Edits are inputs that take the place of what the edges carry: the fork's own, and those of the source that still hold.
+	Edits []Edit `json:"edits,omitempty"`
+}
+
+// Edit is the input that a visit gets instead of its own.
+type Edit struct {
+	NodeKey
+	Input json.RawMessage `json:"input"`
 }
 
 // RunChange is the part of a Run that an owner writes; a write replaces all of it.
@@ -74,6 +94,12 @@ type Node struct {
 	Waits []string `json:"waits,omitempty"`
 	// Inline marks a recorded decision (apply, switch, loop turn), which is no node to people.
 	Inline bool `json:"inline,omitempty"`
+	// InputHash names what the visit computes from, "" in records from before there were hashes.
+	InputHash string `json:"inputHash,omitempty"`
+	// From is the run that computed the result, "" = this one: a fork keeps what did not change.
+	From RunID `json:"keptFrom,omitempty"`
+	// LastSeq is the number of the run's newest event when the record was last written. The store sets it.
+	LastSeq Seq `json:"lastSeq,omitempty"`
 }
 
 // RequestStatus is the state of a request: open, then one of the others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/workflowd/workflowd/workflow"
 )
@@ -22,7 +23,7 @@ const (
 var (
 	// ErrStale reports that another owner's epoch is in force.
 	ErrStale = errors.New("runlog: another owner took over")
-	// ErrNotFound reports a record that does not exist.
+	// ErrNotFound reports a record that does not exist, also the source of a fork.
 	ErrNotFound = errors.New("runlog: not found")
 	// ErrExists reports a start whose request id is taken.
 	ErrExists = errors.New("runlog: the request id is taken")
@@ -40,7 +41,7 @@ type Batch struct {
 	Run        RunID
 	Epoch      int64
 	Durability Durability
-	Create     *Run // a new run, ErrExists when its request id is taken
+	Create     *Run // a new run, ErrExists when its request id is taken; the source of a fork must be there
 	Change     *RunChange
 	Nodes      []Node
 	Events     []Event
@@ -123,6 +124,14 @@ type Store interface {
 	// HasSignal reports whether a signal of that id was ever sent to the run.
 	HasSignal(id RunID, signal string) (bool, error)
 	Usage(id RunID) ([]UsageRecord, error)
+	// Ended returns runs of a workflow that have ended, the longest ended first, without those that a live run was forked
+	// from.
+	Ended(q EndedQuery) ([]Run, error)
+	// Remove deletes runs that have ended, with everything that is theirs, and returns those it deleted. A run that is live
+	// or that a live run was forked from stays, one that does not exist is passed over. Readers see a run whole or not at
+	// all. It works in commits of bounded size; after an error or a crash between them the next Remove, of whatever runs,
+	// goes on. The request ids of removed runs are free again.
+	Remove(epoch int64, ids []RunID) ([]RunID, error)
 	// Cached returns the newest value under key, version and input, whatever its age.
 	Cached(key string, version int, input string) (Cached, error)
 	// PutDefinition stores d, or checks that it is stored with the same fingerprint: ErrDefinition. With replace it
@@ -142,6 +151,14 @@ type RunQuery struct {
 	Project      string
 	Before       RunID // only runs older than this one
 	Limit        int
+}
+
+// EndedQuery selects runs that have ended.
+type EndedQuery struct {
+	Workflow string
+	Before   time.Time // only those that ended before it; zero = whenever
+	Keep     int       // not the so many that ended last
+	Limit    int       // 0 = all
 }
 
 // RequestQuery selects requests. Zero fields do not filter.

@@ -12,13 +12,6 @@ import (
 	"github.com/workflowd/workflowd/workflow/userinput"
 )
 
-// query runs one statement on a free reader.
-func (s *Store) query(sql string, args []any, each func(*sqlite.Row) error) error {
-	r := <-s.reader
-	defer func() { s.reader <- r }()
-	return translate(r.Query(sql, args, each))
-}
-
 func moment(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -41,7 +34,8 @@ const runColumns = `SELECT r.id, r.workflow, r.version, r.fingerprint, r.request
 	coalesce(r.input, (SELECT bytes FROM wf_blob WHERE sha256 = r.input_ref)), r.deadline, r.created_at, r.status, r.reason,
 	r.cancel_requested, r.failure, r.result_path, r.result_visit, r.wake_at, r.started_at, r.finished_at, r.last_seq,
 	(SELECT coalesce(o.output, (SELECT bytes FROM wf_blob WHERE sha256 = o.output_ref)) FROM wf_node o
-		WHERE o.run = r.n AND o.path = r.result_path AND o.visit = r.result_visit) FROM wf_run r`
+		WHERE o.run = r.n AND o.path = r.result_path AND o.visit = r.result_visit),
+	coalesce(r.fork, (SELECT bytes FROM wf_blob WHERE sha256 = r.fork_ref)) FROM wf_run r`
 
 func readRun(r *sqlite.Row) (runlog.Run, error) {
 	run := runlog.Run{
@@ -54,10 +48,10 @@ func readRun(r *sqlite.Row) (runlog.Run, error) {
 	if run.Status == runlog.Succeeded && run.Result == (runlog.NodeKey{}) {
 		run.Output = run.Input
 	}
-	return run, errors.Join(unpack(r.Bytes(8), &run.Labels), unpack(r.Bytes(15), &run.Failure))
+	return run, errors.Join(unpack(r.Bytes(8), &run.Labels), unpack(r.Bytes(15), &run.Failure), unpack(r.Bytes(23), &run.ForkedFrom))
 }
 
-func (s *Store) oneRun(where string, args ...any) (run runlog.Run, err error) {
+func (s *Reader) oneRun(where string, args ...any) (run runlog.Run, err error) {
 	found := false
 	err = s.query(runColumns+where, args, func(r *sqlite.Row) (err error) {
 		found = true
@@ -71,12 +65,12 @@ func (s *Store) oneRun(where string, args ...any) (run runlog.Run, err error) {
 }
 
 // Run implements runlog.Store.
-func (s *Store) Run(id runlog.RunID) (runlog.Run, error) {
+func (s *Reader) Run(id runlog.RunID) (runlog.Run, error) {
 	return s.oneRun(` WHERE r.id = ?`, string(id))
 }
 
 // RunByRequest implements runlog.Store.
-func (s *Store) RunByRequest(workflow, requestID string) (runlog.Run, error) {
+func (s *Reader) RunByRequest(workflow, requestID string) (runlog.Run, error) {
 	return s.oneRun(` WHERE r.workflow = ? AND r.request_id = ?`, workflow, requestID)
 }
 
@@ -119,11 +113,12 @@ func limit(n int) int {
 }
 
 // Runs implements runlog.Store.
-func (s *Store) Runs(q runlog.RunQuery) (list []runlog.Run, err error) {
+func (s *Reader) Runs(q runlog.RunQuery) (list []runlog.Run, err error) {
 	var f filter
 	in, states := anyOf("r.status", q.Status)
 	f.add(len(q.Status) > 0, in, states...)
 	f.add(len(q.Status) > 0 && live(q.Status), `r.status NOT IN ('succeeded', 'failed', 'aborted', 'expired')`) // names the index
+	f.add(len(q.Status) == 0, notRemoved)
 	f.add(q.Workflow != "", "r.workflow = ?", q.Workflow)
 	f.add(q.Version != 0, "r.version = ?", q.Version)
 	f.add(q.Conversation != "", "r.conversation = ?", q.Conversation)
@@ -147,17 +142,17 @@ func live(states []runlog.RunStatus) bool {
 }
 
 // Nodes implements runlog.Store.
-func (s *Store) Nodes(id runlog.RunID) (list []runlog.Node, err error) {
+func (s *Reader) Nodes(id runlog.RunID) (list []runlog.Node, err error) {
 	const columns = `SELECT o.path, o.visit, o.attempt, o.status, o.first_seq,
 		coalesce(o.output, (SELECT bytes FROM wf_blob WHERE sha256 = o.output_ref)), o.failure, o.failures, o.reason, o.waits,
-		o.wake_at, o.started_at, o.finished_at, o.inline
+		o.wake_at, o.started_at, o.finished_at, o.inline, o.input_hash, o.kept_from, o.last_seq
 		FROM wf_run r JOIN wf_node o ON o.run = r.n WHERE r.id = ? ORDER BY o.n`
 	err = s.query(columns, []any{string(id)}, func(r *sqlite.Row) error {
 		n := runlog.Node{
 			NodeKey: runlog.NodeKey{Path: r.Text(0), Visit: int(r.Int64(1))}, Attempt: int(r.Int64(2)),
 			Status: runlog.NodeStatus(r.Text(3)), FirstSeq: runlog.Seq(r.Int64(4)), Output: r.Bytes(5), Failures: int(r.Int64(7)),
 			Reason: r.Text(8), WakeAt: moment(r.Int64(10)), StartedAt: moment(r.Int64(11)), FinishedAt: moment(r.Int64(12)),
-			Inline: r.Bool(13),
+			Inline: r.Bool(13), InputHash: r.Text(14), From: runlog.RunID(r.Text(15)), LastSeq: runlog.Seq(r.Int64(16)),
 		}
 		err := errors.Join(unpack(r.Bytes(6), &n.Failure), unpack(r.Bytes(9), &n.Waits))
 		list = append(list, n)
@@ -167,7 +162,7 @@ func (s *Store) Nodes(id runlog.RunID) (list []runlog.Node, err error) {
 }
 
 // exists turns an empty answer about a run that is not there into runlog.ErrNotFound.
-func (s *Store) exists(id runlog.RunID, rows int, err error) error {
+func (s *Reader) exists(id runlog.RunID, rows int, err error) error {
 	if err != nil || rows > 0 {
 		return err
 	}
@@ -183,7 +178,7 @@ const eventColumns = `SELECT e.seq, e.at, e.epoch, e.path, e.visit, e.attempt, e
 	coalesce(e.data, (SELECT bytes FROM wf_blob WHERE sha256 = e.data_ref)), e.retract, e.source, e.aux
 	FROM wf_event e WHERE e.run = (SELECT n FROM wf_run WHERE id = ?) AND e.seq > ?`
 
-func (s *Store) events(sql string, args ...any) (list []runlog.Event, err error) {
+func (s *Reader) events(sql string, args ...any) (list []runlog.Event, err error) {
 	err = s.query(sql, args, func(r *sqlite.Row) error {
 		list = append(list, runlog.Event{
 			Seq: runlog.Seq(r.Int64(0)), At: moment(r.Int64(1)), Epoch: r.Int64(2), Node: r.Text(3), Visit: int(r.Int64(4)),
@@ -196,13 +191,13 @@ func (s *Store) events(sql string, args ...any) (list []runlog.Event, err error)
 }
 
 // Events implements runlog.Store.
-func (s *Store) Events(id runlog.RunID, after runlog.Seq, most int) ([]runlog.Event, error) {
+func (s *Reader) Events(id runlog.RunID, after runlog.Seq, most int) ([]runlog.Event, error) {
 	list, err := s.events(eventColumns+` ORDER BY e.seq LIMIT ?`, string(id), int64(after), limit(most))
 	return list, s.exists(id, len(list), err)
 }
 
 // Chunks implements runlog.Store.
-func (s *Store) Chunks(id runlog.RunID, key runlog.NodeKey, after runlog.Seq, most int) ([]runlog.Event, error) {
+func (s *Reader) Chunks(id runlog.RunID, key runlog.NodeKey, after runlog.Seq, most int) ([]runlog.Event, error) {
 	const chunks = ` AND e.path = ? AND e.visit = ?
 		AND e.kind IN ('node.chunk', 'item.open', 'item.append', 'item.set', 'item.done') ORDER BY e.seq LIMIT ?`
 	list, err := s.events(eventColumns+chunks, string(id), int64(after), key.Path, key.Visit, limit(most))
@@ -222,9 +217,9 @@ func readRequest(r *sqlite.Row) runlog.Request {
 }
 
 // Request implements runlog.Store.
-func (s *Store) Request(id string) (q runlog.Request, err error) {
+func (s *Reader) Request(id string) (q runlog.Request, err error) {
 	found := false
-	err = s.query(requestColumns+` WHERE q.id = ?`, []any{id}, func(r *sqlite.Row) error {
+	err = s.query(requestColumns+` WHERE q.id = ? AND `+notRemoved, []any{id}, func(r *sqlite.Row) error {
 		q, found = readRequest(r), true
 		return nil
 	})
@@ -235,12 +230,13 @@ func (s *Store) Request(id string) (q runlog.Request, err error) {
 }
 
 // Requests implements runlog.Store.
-func (s *Store) Requests(q runlog.RequestQuery) (list []runlog.Request, err error) {
+func (s *Reader) Requests(q runlog.RequestQuery) (list []runlog.Request, err error) {
 	var f filter
 	in, states := anyOf("q.status", q.Status)
 	f.add(len(q.Status) > 0, in, states...)
 	f.add(q.Run != "", "r.id = ?", string(q.Run))
 	f.add(q.Conversation != "", "r.conversation = ?", q.Conversation)
+	f.add(q.Run == "", notRemoved)
 	err = s.query(requestColumns+f.String()+` ORDER BY q.opened_at, q.id LIMIT ?`, append(f.args, limit(q.Limit)), func(r *sqlite.Row) error {
 		list = append(list, readRequest(r))
 		return nil
@@ -249,7 +245,7 @@ func (s *Store) Requests(q runlog.RequestQuery) (list []runlog.Request, err erro
 }
 
 // Effects implements runlog.Store.
-func (s *Store) Effects(id runlog.RunID, key runlog.NodeKey) (list []runlog.Effect, err error) {
+func (s *Reader) Effects(id runlog.RunID, key runlog.NodeKey) (list []runlog.Effect, err error) {
 	const columns = `SELECT key, done, result, wake_at FROM wf_effect
 		WHERE run = (SELECT n FROM wf_run WHERE id = ?) AND path = ? AND visit = ? ORDER BY key`
 	err = s.query(columns, []any{string(id), key.Path, key.Visit}, func(r *sqlite.Row) error {
@@ -260,7 +256,7 @@ func (s *Store) Effects(id runlog.RunID, key runlog.NodeKey) (list []runlog.Effe
 }
 
 // Signals implements runlog.Store.
-func (s *Store) Signals(id runlog.RunID) (list []runlog.Signal, err error) {
+func (s *Reader) Signals(id runlog.RunID) (list []runlog.Signal, err error) {
 	const columns = `SELECT id, topic, payload FROM wf_signal
 		WHERE run = (SELECT n FROM wf_run WHERE id = ?) AND consumed = 0 ORDER BY n`
 	err = s.query(columns, []any{string(id)}, func(r *sqlite.Row) error {
@@ -271,7 +267,7 @@ func (s *Store) Signals(id runlog.RunID) (list []runlog.Signal, err error) {
 }
 
 // HasSignal implements runlog.Store.
-func (s *Store) HasSignal(id runlog.RunID, signal string) (known bool, err error) {
+func (s *Reader) HasSignal(id runlog.RunID, signal string) (known bool, err error) {
 	const find = `SELECT 1 FROM wf_signal WHERE run = (SELECT n FROM wf_run WHERE id = ?) AND id = ?`
 	err = s.query(find, []any{string(id), signal}, func(*sqlite.Row) error { known = true; return nil })
 	if known {
@@ -281,7 +277,7 @@ func (s *Store) HasSignal(id runlog.RunID, signal string) (known bool, err error
 }
 
 // Usage implements runlog.Store.
-func (s *Store) Usage(id runlog.RunID) (list []runlog.UsageRecord, err error) {
+func (s *Reader) Usage(id runlog.RunID) (list []runlog.UsageRecord, err error) {
 	const columns = `SELECT record_id, path, visit, usage FROM wf_usage WHERE run = (SELECT n FROM wf_run WHERE id = ?) ORDER BY n`
 	err = s.query(columns, []any{string(id)}, func(r *sqlite.Row) error {
 		u := runlog.UsageRecord{RecordID: r.Text(0), Node: runlog.NodeKey{Path: r.Text(1), Visit: int(r.Int64(2))}}
@@ -312,7 +308,7 @@ func (s *Store) Cached(key string, version int, input string) (c runlog.Cached, 
 }
 
 // Definitions implements runlog.Store.
-func (s *Store) Definitions() (list []runlog.Definition, err error) {
+func (s *Reader) Definitions() (list []runlog.Definition, err error) {
 	const columns = `SELECT name, version, fingerprint, graph, created_at FROM wf_def ORDER BY name, version`
 	err = s.query(columns, nil, func(r *sqlite.Row) error {
 		list = append(list, runlog.Definition{

@@ -18,6 +18,10 @@ import (
 // BlobBytes is the length above which JSON is stored by its hash. Source: notes/engine.md F, "payloads > 16 kB".
 const BlobBytes = 16 << 10
 
+// RemoveRows is about how many rows one commit of a removal deletes. It bounds how long it holds up the others: about ten
+// milliseconds.
+const RemoveRows = 250
+
 // readers is how many connections read beside the owner's.
 const readers = 2
 
@@ -28,10 +32,8 @@ var schema = sync.OnceValues(func() (*sqlite.Schema, error) { return sqlite.Pars
 
 // Store is a runlog.Store in a file. It is safe for concurrent use.
 type Store struct {
-	path   string
+	*Reader
 	writer *sqlite.Writer
-	reader chan *sqlite.Reader // those that are free
-	all    []*sqlite.Reader
 	close  func() error
 }
 
@@ -52,32 +54,19 @@ func Open(path string) (*Store, error) {
 		}
 		return nil, fault.New(kind, "run store: %w", err)
 	}
-	s := &Store{path: db.Path(), writer: sqlite.NewWriter(db), reader: make(chan *sqlite.Reader, readers)}
-	s.close = sync.OnceValue(s.release)
-	for range readers {
-		r, err := sqlite.OpenReader(s.path)
-		if err != nil {
-			return nil, fault.New(fault.Storage, "run store: %w", errors.Join(err, s.Close()))
-		}
-		s.all = append(s.all, r)
-		s.reader <- r
+	s := &Store{writer: sqlite.NewWriter(db)}
+	if s.Reader, err = connect(db.Path()); err != nil {
+		return nil, fault.New(fault.Storage, "run store: %w", errors.Join(err, s.writer.Close()))
 	}
+	s.close = sync.OnceValue(func() error {
+		// The readers first, so that the owner's connection is the last and the write-ahead log goes with it.
+		return errors.Join(s.Reader.Close(), s.writer.Close())
+	})
 	return s, nil
 }
 
-// Path returns the absolute path of the file.
-func (s *Store) Path() string { return s.path }
-
 // Close ends the ownership. A second Close returns the first one's result.
 func (s *Store) Close() error { return s.close() }
-
-func (s *Store) release() error {
-	var errs []error
-	for _, r := range s.all { // first, so that the owner's connection is the last and the write-ahead log goes with it
-		errs = append(errs, r.Close())
-	}
-	return errors.Join(append(errs, s.writer.Close())...)
-}
 
 // Acquire implements runlog.Store.
 func (s *Store) Acquire(context.Context) (state runlog.State, err error) {

@@ -47,7 +47,7 @@ func commit(tx *sqlite.Tx, b *runlog.Batch) error {
 		return err
 	}
 	for i := range b.Nodes {
-		if err := writeNode(tx, run, &b.Nodes[i], b); err != nil {
+		if err := writeNode(tx, run, next, &b.Nodes[i], b); err != nil {
 			return err
 		}
 	}
@@ -83,14 +83,34 @@ func create(tx *sqlite.Tx, b *runlog.Batch) error {
 	if err != nil {
 		return err
 	}
+	var source string
+	var fork, forkRef any
+	if c.ForkedFrom != nil {
+		raw, err := json.Marshal(c.ForkedFrom)
+		if err != nil {
+			return err
+		}
+		source = string(c.ForkedFrom.Run)
+		if fork, forkRef, err = stored(tx, raw); err != nil {
+			return err
+		}
+	}
 	const insert = `INSERT INTO wf_run (id, workflow, version, fingerprint, request_id, digest, conversation, project, labels,
 		input, input_ref, deadline, created_at, status, reason, cancel_requested, result_path, result_visit, wake_at,
-		started_at, finished_at, last_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0, '', 0, 0, 0, 0, 0)
-		ON CONFLICT DO NOTHING`
+		started_at, finished_at, last_seq, forked_from, fork, fork_ref)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0, '', 0, 0, 0, 0, 0, ?, ?, ?) ON CONFLICT DO NOTHING`
 	n, err := tx.Exec(insert, string(c.ID), c.Workflow, c.Version, c.Fingerprint, c.RequestID, c.Digest, c.Conversation,
-		c.Project, labels, input, ref, millis(c.Deadline), millis(c.CreatedAt), string(c.Status))
+		c.Project, labels, input, ref, millis(c.Deadline), millis(c.CreatedAt), string(c.Status), source, fork, forkRef)
 	if err == nil && n == 0 {
 		return runlog.ErrExists
+	}
+	if err != nil || source == "" {
+		return err
+	}
+	there := false
+	err = tx.Query(`SELECT 1 FROM wf_run WHERE id = ? AND id <> ?`, []any{source, string(c.ID)}, func(*sqlite.Row) error { there = true; return nil })
+	if err == nil && !there {
+		err = runlog.ErrNotFound
 	}
 	return err
 }
@@ -154,7 +174,7 @@ func change(tx *sqlite.Tx, run, last, next int64, c *runlog.RunChange) error {
 	return err
 }
 
-func writeNode(tx *sqlite.Tx, run int64, n *runlog.Node, b *runlog.Batch) error {
+func writeNode(tx *sqlite.Tx, run, last int64, n *runlog.Node, b *runlog.Batch) error {
 	first := n.FirstSeq
 	if first == 0 {
 		first = b.FirstSeq(n.NodeKey)
@@ -172,13 +192,16 @@ func writeNode(tx *sqlite.Tx, run int64, n *runlog.Node, b *runlog.Batch) error 
 		return err
 	}
 	const upsert = `INSERT INTO wf_node (run, path, visit, attempt, status, first_seq, output, output_ref, failure, failures,
-		reason, waits, wake_at, started_at, finished_at, inline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		reason, waits, wake_at, started_at, finished_at, inline, input_hash, kept_from, last_seq)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (run, path, visit) DO UPDATE SET attempt = excluded.attempt, status = excluded.status,
 		first_seq = excluded.first_seq, output = excluded.output, output_ref = excluded.output_ref, failure = excluded.failure,
 		failures = excluded.failures, reason = excluded.reason, waits = excluded.waits, wake_at = excluded.wake_at,
-		started_at = excluded.started_at, finished_at = excluded.finished_at, inline = excluded.inline`
+		started_at = excluded.started_at, finished_at = excluded.finished_at, inline = excluded.inline,
+		input_hash = excluded.input_hash, kept_from = excluded.kept_from, last_seq = excluded.last_seq`
 	_, err = tx.Exec(upsert, run, n.Path, n.Visit, n.Attempt, string(n.Status), int64(first), output, ref, failure, n.Failures,
-		n.Reason, waits, millis(n.WakeAt), millis(n.StartedAt), millis(n.FinishedAt), n.Inline)
+		n.Reason, waits, millis(n.WakeAt), millis(n.StartedAt), millis(n.FinishedAt), n.Inline,
+		n.InputHash, string(n.From), last)
 	return err
 }
 
