@@ -26,8 +26,15 @@ func (o *owner) advance() {
 	for o.fatal == nil {
 		starts, decided, doomed := o.sched.Take()
 		for _, n := range decided {
-			n.StartedAt, n.FinishedAt = o.stamp(), o.stamp()
-			o.write(n)
+			if n.From == "" {
+				n.StartedAt, n.FinishedAt = o.stamp(), o.stamp()
+			} else if !n.Inline {
+				o.kept(&n)
+			}
+			o.next.Nodes = append(o.next.Nodes, n) // what was decided has not been written before
+			if len(o.next.Nodes) >= mostDecided {
+				o.commit() // a fork may keep very many
+			}
 		}
 		for _, st := range starts {
 			o.begin(st)
@@ -66,7 +73,7 @@ func (o *owner) withoutPlan() {
 
 // begin takes up a visit that the schedule wants: it enters it, or parks it as its record says.
 func (o *owner) begin(st schedule.Start) {
-	v := &visit{Start: st, record: runlog.Node{NodeKey: st.Key}}
+	v := &visit{Start: st, record: runlog.Node{NodeKey: st.Key, InputHash: st.Hash}}
 	if st.Record != nil {
 		v.record = *st.Record
 	}

@@ -30,7 +30,7 @@ func inputDigest(n *graph.Node, input json.RawMessage) string {
 // young enough. It reports whether there is nothing to enter any more.
 func (o *owner) recall(v *visit) bool {
 	n := v.Node()
-	if n.CacheKey == "" {
+	if n.CacheKey == "" || v.Again {
 		return false
 	}
 	found, err := o.shared(n, inputDigest(n, v.Input))

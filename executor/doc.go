@@ -15,5 +15,8 @@
 // a stale owner writes nothing and stops. A node whose attempt was cut off by a crash is entered again; its chunks are
 // retracted unless it declares that it resumes. A node that has ended never runs again.
 //
+// A run can be forked at any node: the fork repeats what computes from something else and keeps the rest. Prune removes runs
+// that have ended.
+//
 // Errors are *workflow.Error; branch on their Kind.
 package executor

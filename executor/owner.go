@@ -419,7 +419,11 @@ func (o *owner) load() error {
 			return storeError(err, "nodes of run %s", o.id)
 		}
 	}
-	o.sched = schedule.New(o.plan, o.run.Input, nodes)
+	source, err := o.e.source(o.plan, o.run.ForkedFrom)
+	if err != nil {
+		return err
+	}
+	o.sched = schedule.New(o.plan, o.run.Input, nodes, source)
 	if o.run.CancelRequested {
 		o.sched.Cancel(aborted(o.run.Reason))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/workflowd/workflowd/agentcore/fault"
@@ -280,7 +281,7 @@ func (o *owner) rebind() {
 		o.fatal = storeError(err, "nodes of run %s", o.id)
 		return
 	}
-	if schedule.Fits(old, next.Graph(), recordedPaths(nodes)) != nil {
+	if schedule.Fits(old, next.Graph(), recordedPaths(&o.run, nodes)) != nil {
 		return
 	}
 	o.run.Version, o.run.Fingerprint = next.Graph().Version, next.Graph().Fingerprint
@@ -312,19 +313,24 @@ func (e *Engine) successor(r *runlog.Run) (*schedule.Plan, *graph.Graph, error) 
 	return nil, nil, fault.New(fault.NotFound, "the graph of workflow %q version %d is not stored", r.Workflow, r.Version)
 }
 
-// recordedPaths lists the graph paths that have a record: elements of a map count for the map.
-func recordedPaths(nodes []runlog.Node) []string {
+// recordedPaths lists the graph paths that have a record or that the run, as a fork, names: elements of a map count for the
+// map.
+func recordedPaths(r *runlog.Run, nodes []runlog.Node) []string {
 	var paths []string
-	for _, n := range nodes {
-		path := n.Path
-		for i := range path {
-			if path[i] == '[' {
-				path = path[:i]
-				break
-			}
-		}
-		if !slices.Contains(paths, path) {
+	add := func(path string) {
+		if path, _, _ = strings.Cut(path, "["); !slices.Contains(paths, path) && path != graph.Input {
 			paths = append(paths, path)
+		}
+	}
+	for i := range nodes {
+		add(nodes[i].Path)
+	}
+	if f := r.ForkedFrom; f != nil {
+		for _, key := range f.At {
+			add(key.Path)
+		}
+		for _, e := range f.Edits {
+			add(e.Path)
 		}
 	}
 	return paths
@@ -339,7 +345,7 @@ func (e *Engine) whyBlocked(r *runlog.Run) string {
 	}
 	nodes, err := e.store.Nodes(r.ID)
 	if err == nil {
-		err = schedule.Fits(old, next.Graph(), recordedPaths(nodes))
+		err = schedule.Fits(old, next.Graph(), recordedPaths(r, nodes))
 	}
 	if err == nil {
 		err = errors.New("another graph is registered in its place")

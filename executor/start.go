@@ -100,42 +100,59 @@ func (e *Engine) accept(ctx context.Context, s Start) (runlog.Run, error) {
 	if err != nil {
 		return runlog.Run{}, fault.New(fault.InputValidation, "input of workflow %q: %w", s.Workflow, err)
 	}
-	now := e.now().UTC().Truncate(time.Millisecond)
 	run := runlog.Run{
-		ID: runlog.RunID(ids.New(ids.Run)), Workflow: s.Workflow, Version: p.Graph().Version, Fingerprint: p.Graph().Fingerprint,
-		RequestID: s.RequestID, Digest: digest, Conversation: s.Conversation, Project: s.Project, Labels: s.Labels,
-		Input: s.Input, Deadline: s.Deadline.UTC(), CreatedAt: now, Status: runlog.Queued,
+		Workflow: s.Workflow, Version: p.Graph().Version, Fingerprint: p.Graph().Fingerprint, RequestID: s.RequestID, Digest: digest,
+		Conversation: s.Conversation, Project: s.Project, Labels: s.Labels, Input: s.Input, Deadline: s.Deadline,
 	}
+	startBefore.Hit()
+	run, first, err := e.create(run)
+	if err == nil && first {
+		startAfter.Hit()
+		e.dispatch(run.ID, &run, message{})
+	}
+	return run, err
+}
+
+// create commits a new run, or finds the first one that has its request id.
+func (e *Engine) create(run runlog.Run) (_ runlog.Run, first bool, err error) {
+	run.ID, run.Status = runlog.RunID(ids.New(ids.Run)), runlog.Queued
+	run.CreatedAt = e.now().UTC().Truncate(time.Millisecond)
 	if run.RequestID == "" {
 		run.RequestID = string(run.ID)
 	}
-	if s.Deadline.IsZero() {
-		run.Deadline = time.Time{}
+	if !run.Deadline.IsZero() {
+		run.Deadline = run.Deadline.UTC()
 	}
-	data := encode(map[string]any{"workflow": run.Workflow, "version": run.Version, "requestId": run.RequestID})
-	startBefore.Hit()
+	data := map[string]any{"workflow": run.Workflow, "version": run.Version, "requestId": run.RequestID}
+	if f := run.ForkedFrom; f != nil {
+		data["forkedFrom"] = runlog.Fork{Run: f.Run, At: f.At, Seq: f.Seq} // edits may be long, and stand in the record
+	}
 	err = e.store.Commit(&runlog.Batch{
 		Run: run.ID, Epoch: e.epoch, Durability: runlog.Synced, Create: &run,
-		Events: []runlog.Event{{At: now, Epoch: e.epoch, Kind: runlog.RunQueued, Data: data}},
+		Events: []runlog.Event{{At: run.CreatedAt, Epoch: e.epoch, Kind: runlog.RunQueued, Data: encode(data)}},
 	})
 	if errors.Is(err, runlog.ErrExists) {
-		first, err := e.store.RunByRequest(s.Workflow, s.RequestID)
-		if err != nil {
-			return runlog.Run{}, storeError(err, "run of request %q", s.RequestID)
-		}
-		if first.Digest != digest {
-			return runlog.Run{}, fault.New(fault.Conflict, "request id %q began run %s with another payload", s.RequestID, first.ID)
-		}
-		e.name(&first)
-		return first, nil
+		old, err := e.repeated(run.Workflow, run.RequestID, run.Digest)
+		return old, false, err
 	}
 	if err != nil {
-		return runlog.Run{}, storeError(err, "start of workflow %q", s.Workflow)
+		return runlog.Run{}, false, storeError(err, "start of workflow %q", run.Workflow)
 	}
-	startAfter.Hit()
 	run.LastSeq = 1
-	e.dispatch(run.ID, &run, message{})
-	return run, nil
+	return run, true, nil
+}
+
+// repeated returns the run that a request id began, which goes on when it was only found now.
+func (e *Engine) repeated(workflow, requestID, digest string) (runlog.Run, error) {
+	first, err := e.store.RunByRequest(workflow, requestID)
+	if err != nil {
+		return runlog.Run{}, storeError(err, "run of request %q", requestID)
+	}
+	if first.Digest != digest {
+		return runlog.Run{}, fault.New(fault.Conflict, "request id %q began run %s with another payload", requestID, first.ID)
+	}
+	e.name(&first)
+	return first, nil
 }
 
 // Run is a run whose result is an Out. It is a name, not a resource: it needs no closing, and any number may exist.

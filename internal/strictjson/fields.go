@@ -85,16 +85,21 @@ func field(v reflect.Value, path []int) reflect.Value {
 
 // unknown is the refusal of a member that no field takes.
 func (s *fieldSet) unknown(name string) error {
-	best, least := "", -1
-	for _, known := range s.names {
-		if d := distance(shown(name), known); least < 0 || d < least {
-			best, least = known, d
-		}
-	}
-	if least < 0 {
+	if len(s.names) == 0 {
 		return &Error{Detail: "unknown field; the object has none"}
 	}
-	return &Error{Detail: "unknown field; the nearest known one is \"" + best + "\""}
+	return &Error{Detail: "unknown field; the nearest known one is \"" + Nearest(name, s.names) + "\""}
+}
+
+// Nearest returns the known name that the fewest changed bytes make of name, the first of several, "" when none is known.
+func Nearest(name string, known []string) string {
+	best, least := "", -1
+	for _, k := range known {
+		if d := distance(shown(name), k); least < 0 || d < least {
+			best, least = k, d
+		}
+	}
+	return best
 }
 
 // distance is the Levenshtein distance of a and b in bytes.

@@ -15,6 +15,8 @@ import (
 type Machine struct {
 	plan    *Plan
 	records map[runlog.NodeKey]*runlog.Node
+	source  *Source // of a fork
+	text    []byte  // of the last hash
 	root    *frame
 	turns   map[int]int // loop step -> turns begun, over all frames
 	queue   []place     // steps whose needs have settled
@@ -30,7 +32,8 @@ type frame struct {
 	input   Value
 	parent  place // the loop step, when scope is a body
 	cells   []cell
-	left    int // cells that have not settled
+	left    int  // cells that have not settled
+	fresh   bool // nothing in it is kept from the source of a fork
 	doom    *workflow.Failure
 	aborted *workflow.Failure // of a step that was stopped, on record; counts when there is no doom
 	cancel  bool              // doom comes from outside: nothing catches it
@@ -71,13 +74,16 @@ type Start struct {
 	Key     runlog.NodeKey
 	Element int // 1-based, 0 = no map
 	Input   json.RawMessage
+	Hash    string       // of the input; "" when there is a record
+	Again   bool         // a fork named it: whatever is recorded elsewhere does not count
 	Record  *runlog.Node // of an earlier attempt, nil = none
 	Cleanup bool         // runs even when the run is being stopped
 }
 
-// New returns the machine of a run: what its records say has happened. They may come in any order and are shared.
-func New(p *Plan, input json.RawMessage, records []runlog.Node) *Machine {
-	s := &Machine{plan: p, records: make(map[runlog.NodeKey]*runlog.Node, len(records)), turns: map[int]int{}}
+// New returns the machine of a run: what its records say has happened. They may come in any order and are shared. source is
+// nil unless the run is a fork.
+func New(p *Plan, input json.RawMessage, records []runlog.Node, source *Source) *Machine {
+	s := &Machine{plan: p, source: source, records: make(map[runlog.NodeKey]*runlog.Node, len(records)), turns: map[int]int{}}
 	for i := range records {
 		s.records[records[i].NodeKey] = &records[i]
 	}
@@ -89,6 +95,7 @@ func New(p *Plan, input json.RawMessage, records []runlog.Node) *Machine {
 // enter begins a turn of a scope.
 func (s *Machine) enter(sc *scope, visit int, input Value, parent place) *frame {
 	f := &frame{scope: sc, visit: visit, input: input, parent: parent, cells: make([]cell, len(sc.steps)), left: len(sc.steps)}
+	f.fresh = s.fresh(parent)
 	for local, index := range sc.steps {
 		st := &s.plan.steps[index]
 		f.cells[local].pending = len(st.needs)
@@ -233,10 +240,18 @@ func (s *Machine) merged(at place) Outcome {
 
 // decide computes an inline step, or takes what was recorded.
 func (s *Machine) decide(at place, key runlog.NodeKey, inputs []json.RawMessage) Outcome {
-	if old := s.records[key]; old != nil && old.Status.Terminal() {
+	if len(inputs) == 1 && at.s.node.Kind != graph.Loop {
+		inputs[0] = s.given(key, inputs[0])
+	}
+	hash, old := "", s.records[key]
+	if old == nil {
+		hash = s.hash(at, inputs...)
+		old = s.keep(at, key, hash)
+	}
+	if old != nil && old.Status.Terminal() {
 		return recorded(old)
 	}
-	record := runlog.Node{NodeKey: key, Attempt: 1, Status: runlog.NodeIsDone, Inline: true}
+	record := runlog.Node{NodeKey: key, Attempt: 1, Status: runlog.NodeIsDone, Inline: true, InputHash: hash}
 	raw, err := Guarded(func() (json.RawMessage, error) { return s.plan.def.Pure(at.s.index, inputs) })
 	if err != nil {
 		record.Status, record.Failure = runlog.NodeHasFailed, FailureOf(err, key, 1)
@@ -260,16 +275,23 @@ func recorded(n *runlog.Node) Outcome {
 
 // run starts the visit of a step, or settles it with what is recorded.
 func (s *Machine) run(at place, input json.RawMessage, cleanup bool) {
-	key := runlog.NodeKey{Path: at.s.node.Path, Visit: at.f.visit}
-	old := s.records[key]
-	switch {
-	case old != nil && old.Status.Terminal():
-		s.settle(at, s.pass(at, recorded(old)))
-	case old == nil && at.f.stopping() && !cleanup:
+	key := at.key()
+	old, hash := s.records[key], ""
+	input = s.given(key, input)
+	if old == nil && at.f.stopping() && !cleanup {
 		s.settle(at, Outcome{Skipped: true})
-	default: // also to be stopped, when it had begun
-		s.starts = append(s.starts, Start{place: at, Key: key, Input: input, Record: old, Cleanup: cleanup})
+		return
 	}
+	if old == nil {
+		hash = s.hash(at, input)
+		old = s.keep(at, key, hash)
+	}
+	if old != nil && old.Status.Terminal() {
+		s.settle(at, s.pass(at, recorded(old)))
+		return
+	}
+	// Also to be stopped, when it had begun.
+	s.starts = append(s.starts, Start{place: at, Key: key, Input: input, Hash: hash, Again: s.again(at, key), Record: old, Cleanup: cleanup})
 }
 
 // pass turns the end of a finally's cleanup into the outcome of the step: what it was behind, unless only cleanup failed.
@@ -394,6 +416,7 @@ func (s *Machine) turn(at place, input Value) {
 	c := &at.f.cells[at.s.local]
 	if c.list == nil {
 		c.list = &mapping{}
+		input = s.first(at, input)
 	}
 	if c.list.next++; c.list.next > at.s.node.Max {
 		s.settle(at, Outcome{Failure: failed(at, LoopExhausted, fmt.Sprintf("not done after %d turns", at.s.node.Max))})

@@ -35,7 +35,7 @@ func (s *Machine) expand(at place, list json.RawMessage) {
 		return
 	}
 	m := &mapping{}
-	if err := json.Unmarshal(list, &m.elements); err != nil {
+	if err := json.Unmarshal(s.given(key, list), &m.elements); err != nil {
 		s.settle(at, Outcome{Failure: failed(at, fault.InputValidation, err.Error())})
 		return
 	}
@@ -63,12 +63,18 @@ func (s *Machine) advance(at place) {
 			break
 		}
 		m.next++
+		input, hash := s.given(key, m.elements[i]), ""
+		if old == nil {
+			hash = s.hash(at, input)
+			old = s.keep(at, key, hash)
+		}
 		if old != nil && old.Status.Terminal() {
 			m.end(at, i, recorded(old))
+			s.doomed = s.doomed || m.failure != nil
 			continue
 		}
 		m.active++
-		s.starts = append(s.starts, Start{place: at, Key: key, Element: i + 1, Input: m.elements[i], Record: old})
+		s.starts = append(s.starts, Start{place: at, Key: key, Element: i + 1, Input: input, Hash: hash, Again: s.again(at, key), Record: old})
 	}
 	if m.active > 0 {
 		return

@@ -29,6 +29,7 @@ type step struct {
 	needs     []int // steps that have to settle first: inputs and the switch of its case, each once
 	consumers []int // steps that need it
 	guard     int   // step of the switch, -1 = none
+	signature []byte
 }
 
 // scope is what runs together: the whole graph, or the body of a loop.
@@ -45,7 +46,7 @@ func NewPlan(d *workflow.Definition) *Plan {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		p.at[n.Path] = i
-		s := step{node: n, index: i, guard: -1}
+		s := step{node: n, index: i, guard: -1, signature: signature(n)}
 		if n.Scope != "" {
 			s.scope = p.bodies[p.at[n.Scope]]
 		}
