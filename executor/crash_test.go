@@ -143,7 +143,51 @@ func finish(dir string, flow *workflow.Workflow[int, string]) (out string, err e
 			return "", err
 		}
 	}
-	return run.Result(ctx)
+	if out, err = run.Result(ctx); err != nil {
+		return "", err
+	}
+	return out, forkAndPrune(ctx, e)
+}
+
+// chained is the workflow that is forked, passing one that is removed.
+func chained(name string) *workflow.Workflow[int, int] {
+	return workflow.MustDefine(name, 1, func(b builder, in workflow.Ref[int]) workflow.Ref[int] {
+		return workflow.Then(b, workflow.Then(b, workflow.Then(b, in, add("one", 1)), add("two", 10)), add("three", 100))
+	})
+}
+
+// forkAndPrune forks a run in its middle and removes another one.
+func forkAndPrune(ctx context.Context, e *executor.Engine) error {
+	chain, err := executor.Register(e, chained("chain"))
+	if err != nil {
+		return err
+	}
+	passing, err := executor.Register(e, chained("passing"))
+	if err != nil {
+		return err
+	}
+	source, err := chain.Start(ctx, 1, executor.RequestID("s"))
+	if err != nil {
+		return err
+	}
+	gone, err := passing.Start(ctx, 1, executor.RequestID("p"))
+	if err != nil {
+		return err
+	}
+	for _, run := range []*executor.Run[int]{source, gone} {
+		if _, err := run.Result(ctx); err != nil {
+			return err
+		}
+	}
+	forked, err := source.Fork(ctx, "two", executor.Edit(5), executor.ForkRequestID("f"))
+	if err != nil {
+		return err
+	}
+	if out, err := forked.Result(ctx); err != nil || out != 115 {
+		return errors.Join(err, fmt.Errorf("the fork gives %d", out))
+	}
+	_, err = e.Prune(ctx, executor.Retention{Workflow: "passing"}, nil)
+	return err
 }
 
 func TestMain(m *testing.M) {
@@ -179,7 +223,7 @@ func kill(t *testing.T, dir, point string, flow ...string) bool {
 // A run that is killed at any durable edge, and again at the same one, ends as if nothing had happened.
 func TestARunSurvivesAKillAtEveryDurableEdge(t *testing.T) {
 	for _, name := range faultpoint.Names() {
-		if !strings.HasPrefix(name, "executor.") {
+		if !strings.HasPrefix(name, "executor.") && !strings.HasPrefix(name, "runstore.") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +340,8 @@ func checkCrash(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	}()
-	runs, err := e.Runs(runlog.RunQuery{})
+	checkFork(t, e)
+	runs, err := e.Runs(runlog.RunQuery{Workflow: "crashing"})
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
@@ -305,6 +350,32 @@ func checkCrash(t *testing.T, dir string) {
 		t.Errorf("usage %+v, %v", usage, err)
 	}
 	checkLog(t, e, &runs[0])
+}
+
+// checkFork checks that there is one fork, which kept what it had to and repeated the rest, and nothing of the removed run.
+func checkFork(t *testing.T, e *executor.Engine) {
+	t.Helper()
+	if runs, err := e.Runs(runlog.RunQuery{Workflow: "passing"}); err != nil || len(runs) != 0 {
+		t.Errorf("%d runs were not removed, %v", len(runs), err)
+	}
+	runs, err := e.Runs(runlog.RunQuery{Workflow: "chain"})
+	if err != nil || len(runs) != 2 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	forked, source := runs[0], runs[1]
+	if forked.ForkedFrom == nil || forked.ForkedFrom.Run != source.ID {
+		t.Errorf("the lineage is %+v", forked.ForkedFrom)
+	}
+	nodes, err := e.Nodes(forked.ID)
+	if err != nil || len(nodes) != 3 || nodes[0].From != source.ID || nodes[1].From != "" || nodes[2].From != "" {
+		t.Errorf("%+v, %v", nodes, err)
+	}
+	for i := range runs {
+		checkLog(t, e, &runs[i])
+	}
+	if attached := attach[int](t, e, forked.ID); keptIn(t, attached) != "one#1" {
+		t.Errorf("kept %s", keptIn(t, attached))
+	}
 }
 
 // checkLog checks that the log is dense, that it folds to the records, and that what counts of each stream is whole.
@@ -337,6 +408,8 @@ func checkLog(t *testing.T, e *executor.Engine, run *runlog.Run) {
 			folded[key].Chunks = 0
 		case event.Kind.Chunk():
 			folded[key].Chunks++
+		case event.Kind == runlog.NodeKept:
+			folded[key].Status = "succeeded"
 		case kinds[event.Kind] != "":
 			folded[key].Status = kinds[event.Kind]
 		}
