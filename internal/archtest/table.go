@@ -40,7 +40,7 @@ var Levels = [][]string{
 		"agentcore/llm/scripted", "agentcore/registry", "agentcore/harness/turn",
 		"executor/executortest", "executor/internal/schedule", "nodes/io", "store/runstore",
 	},
-	6:  {"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest"},
+	6:  {"agentcore/harness", "agentcore/llm/demo", "agentcore/llm/llmtest", "executor/reader"},
 	7:  {"agentcore", "executor"},
 	8:  {"nodes/agentnode"},
 	9:  {".", "workflowtest"},
