@@ -74,6 +74,8 @@ func (p *progress) show(e executor.Event) error {
 			p.newLine()
 			p.print("▸ %-10s %-10s %s", e.Node, state, took(p.began[e.Node], e.At))
 		}
+	case runlog.NodeKept:
+		return p.kept(e)
 	case runlog.ItemOpen, runlog.ItemAppend, runlog.ItemSet, runlog.ItemDone:
 		return p.item(e.Data)
 	case runlog.RequestOpened:
@@ -101,6 +103,17 @@ func (p *progress) show(e executor.Event) error {
 		}
 		p.line("! blocked: %s", b.Reason)
 	}
+	return nil
+}
+
+func (p *progress) kept(e executor.Event) error {
+	var k struct {
+		From string `json:"from"`
+	}
+	if err := json.Unmarshal(e.Data, &k); err != nil {
+		return err
+	}
+	p.line("▸ %-10s kept from %s", e.Node, k.From)
 	return nil
 }
 

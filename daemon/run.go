@@ -104,6 +104,7 @@ type job struct {
 	start   executor.Start
 	data    string
 	scratch *Prepared
+	begin   func(context.Context, *executor.Engine) (runlog.Run, error) // begins or finds the run
 }
 
 func (a *app) run(ctx context.Context, name string, f runFlags) error {
@@ -130,6 +131,7 @@ func (a *app) prepare(ctx context.Context, name string, f runFlags) (*job, error
 		return nil, usage("--output %q: want text, json or jsonl", f.output)
 	}
 	j := &job{a: a, f: f, start: executor.Start{Workflow: name, RequestID: f.requestID, Conversation: f.conversation, Project: agentnode.DefaultProject}}
+	j.begin = j.startRun
 	var err error
 	if j.part, err = a.find(name); err != nil {
 		return nil, err
@@ -260,16 +262,21 @@ func usable(dir string) error {
 	return nil
 }
 
-// follow starts or finds the run, shows it, answers what it asks, and prints its result.
+func (j *job) startRun(ctx context.Context, engine *executor.Engine) (runlog.Run, error) {
+	run, err := engine.Start(ctx, j.start)
+	if fault.Is(err, fault.InputValidation) {
+		err = withHint(err, j.takes())
+	}
+	return run, err
+}
+
+// follow begins or finds the run, shows it, answers what it asks, and prints its result.
 func (j *job) follow(ctx context.Context, engine *executor.Engine) error {
 	if err := engine.Register(j.def); err != nil {
 		return err
 	}
-	run, err := engine.Start(ctx, j.start)
+	run, err := j.begin(ctx, engine)
 	if err != nil {
-		if fault.Is(err, fault.InputValidation) {
-			err = withHint(err, j.takes())
-		}
 		return err
 	}
 	p := newProgress(j.a.IO, j.def.Graph(), j.f.output)
@@ -332,7 +339,7 @@ func (j *job) finish(ctx context.Context, engine *executor.Engine, id executor.R
 		return err
 	}
 	text := ""
-	if run.Status == runlog.Succeeded {
+	if run.Status == runlog.Succeeded && j.f.output != outputID {
 		if text, err = j.part.Text(run.Output); err != nil {
 			return err
 		}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore/fault"
 	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/reader"
 	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/workflow"
 	"github.com/workflowd/workflowd/workflow/userinput"
@@ -26,35 +29,42 @@ type runsFlags struct {
 	dataDir, status, reason, answer string
 	asJSON, deny                    bool
 	limit                           int
+	after                           int64
+	repeat                          repeatFlags
+	prune                           pruneFlags
 }
 
 func (a *app) runsCommand() *cobra.Command {
 	var f runsFlags
-	c := &cobra.Command{Use: "runs", Short: "List, show, cancel and answer the runs of a data directory", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) }}
+	c := &cobra.Command{Use: "runs", Short: "List, show, follow, repeat, answer and remove the runs of a data directory", Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(f) }}
 	c.PersistentFlags().StringVar(&f.dataDir, "data-dir", "", "where runs are kept, as for run")
 	c.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	list := &cobra.Command{Use: "list", Short: "List runs, newest first", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) }}
+	list := &cobra.Command{Use: "list", Short: "List runs, newest first", Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(f) }}
 	for _, with := range []*cobra.Command{c, list} {
 		with.Flags().StringVar(&f.status, "status", "", "only runs in this state")
 		with.Flags().IntVar(&f.limit, "limit", defaultRuns, "at most so many")
 	}
-	show := a.runCommandOn("show RUN", "Show a run: its nodes, requests and tokens", &f, a.showRun)
+	show := a.lookAt("show RUN", "Show a run: where it comes from, its nodes, requests and tokens", &f, a.showRun)
+	watch := a.lookAt("watch RUN", "Follow the events of a run until its end, also while another process works on it", &f, a.watchRun)
+	watch.Flags().Int64Var(&f.after, "after", 0, "begin behind this event")
 	cancel := a.runCommandOn("cancel RUN", "Stop a run for good", &f, a.cancelRun)
 	cancel.Flags().StringVar(&f.reason, "reason", "stopped from the command line", "why, for the record")
 	answer := a.runCommandOn("answer REQUEST", "Approve a waiting request, deny it with --deny, or answer a question with --answer", &f, a.answerRequest)
 	answer.Flags().StringVar(&f.answer, "answer", "", "what a question asks for, as JSON or @FILE")
 	answer.Flags().BoolVar(&f.deny, "deny", false, "deny; a plan goes back for revision")
 	answer.Flags().StringVar(&f.reason, "reason", "", "what should change, or why not")
-	c.AddCommand(list, show, cancel, answer)
+	c.AddCommand(list, show, watch, cancel, answer, a.pruneCommand(&f))
+	c.AddCommand(a.repeatCommands(&f)...)
 	return c
 }
 
 // defaultRuns is how many runs a list shows.
 const defaultRuns = 50
 
-func (a *app) runCommandOn(use, short string, f *runsFlags, do func(context.Context, *executor.Engine, string, *runsFlags) error) *cobra.Command {
+// oneID is a command about one run or request.
+func oneID(use, short string, do func(context.Context, string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -62,20 +72,40 @@ func (a *app) runCommandOn(use, short string, f *runsFlags, do func(context.Cont
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			return withRuns(c.Context(), f.dataDir, func(e *executor.Engine) error { return do(c.Context(), e, args[0], f) })
-		}}
+		RunE: func(c *cobra.Command, args []string) error { return do(c.Context(), args[0]) }}
 }
 
-// withRuns opens the runs of a data directory that exists. Nothing there is carried on.
-func withRuns(ctx context.Context, flag string, do func(*executor.Engine) error) error {
+func (a *app) runCommandOn(use, short string, f *runsFlags, do func(context.Context, *executor.Engine, string, *runsFlags) error) *cobra.Command {
+	return oneID(use, short, func(ctx context.Context, id string) error {
+		return withRuns(ctx, f.dataDir, func(e *executor.Engine) error { return do(ctx, e, id, f) })
+	})
+}
+
+// lookAt is a command that changes nothing.
+func (a *app) lookAt(use, short string, f *runsFlags, do func(context.Context, *reader.Reader, string, *runsFlags) error) *cobra.Command {
+	return oneID(use, short, func(ctx context.Context, id string) error {
+		return readRuns(f.dataDir, func(r *reader.Reader) error { return do(ctx, r, id, f) })
+	})
+}
+
+// database is the file of runs of a data directory that has one.
+func database(flag string) (string, error) {
 	dir, err := dataDir(flag)
 	if err != nil {
-		return err
+		return "", err
 	}
 	path := filepath.Join(dir, databaseFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return withHint(fault.New(fault.NotFound, "no runs in %s", dir), "start one with 'workflowd run', or name another --data-dir")
+		return "", withHint(fault.New(fault.NotFound, "no runs in %s", dir), "start one with 'workflowd run', or name another --data-dir")
+	}
+	return path, nil
+}
+
+// withRuns owns the runs of a data directory. Nothing there is carried on.
+func withRuns(ctx context.Context, flag string, do func(*executor.Engine) error) error {
+	path, err := database(flag)
+	if err != nil {
+		return err
 	}
 	engine, err := executor.Open(ctx, "sqlite:"+path, executor.Foreground())
 	if err != nil {
@@ -84,20 +114,29 @@ func withRuns(ctx context.Context, flag string, do func(*executor.Engine) error)
 	return errors.Join(do(engine), engine.Close())
 }
 
-func (a *app) listRuns(ctx context.Context, f runsFlags) error {
+// readRuns reads the runs of a data directory, also while another process owns it.
+func readRuns(flag string, do func(*reader.Reader) error) error {
+	path, err := database(flag)
+	if err != nil {
+		return err
+	}
+	r, err := reader.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(r), r.Close())
+}
+
+func (a *app) listRuns(f runsFlags) error {
 	q := runlog.RunQuery{Limit: f.limit}
 	if f.status != "" {
 		q.Status = []runlog.RunStatus{runlog.RunStatus(f.status)}
-		known := false
-		for _, s := range runlog.RunStatuses() {
-			known = known || string(s) == f.status
-		}
-		if !known {
+		if !slices.Contains(runlog.RunStatuses(), q.Status[0]) {
 			return usage("--status %q: want one of %v", f.status, runlog.RunStatuses())
 		}
 	}
-	return withRuns(ctx, f.dataDir, func(e *executor.Engine) error {
-		runs, err := e.Runs(q)
+	return readRuns(f.dataDir, func(r *reader.Reader) error {
+		runs, err := r.Runs(q)
 		if err != nil {
 			return err
 		}
@@ -108,23 +147,23 @@ func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 		}
 		w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "RUN\tWORKFLOW\tSTATUS\tAGE\tWAITING FOR")
-		for _, r := range runs {
-			waits, err := waitingFor(e, r)
+		for _, run := range runs {
+			waits, err := waitingFor(r, run)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Workflow, r.Status, age(time.Since(r.CreatedAt)), waits)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", run.ID, run.Workflow, run.Status, age(time.Since(run.CreatedAt)), waits)
 		}
 		return w.Flush()
 	})
 }
 
 // waitingFor names the open requests of a run.
-func waitingFor(e *executor.Engine, r runlog.Run) (string, error) {
-	if r.Status != runlog.Waiting {
-		return r.Reason, nil
+func waitingFor(r *reader.Reader, run runlog.Run) (string, error) {
+	if run.Status != runlog.Waiting {
+		return run.Reason, nil
 	}
-	requests, err := e.Requests(runlog.RequestQuery{Run: r.ID, Status: []runlog.RequestStatus{runlog.RequestOpen}})
+	requests, err := r.Requests(runlog.RequestQuery{Run: run.ID, Status: []runlog.RequestStatus{runlog.RequestOpen}})
 	var open []string
 	for _, q := range requests {
 		open = append(open, fmt.Sprintf("%s (%s)", title(q), q.ID))
@@ -145,20 +184,20 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-func (a *app) showRun(_ context.Context, e *executor.Engine, id string, f *runsFlags) error {
-	run, err := e.Run(runlog.RunID(id))
+func (a *app) showRun(_ context.Context, r *reader.Reader, id string, f *runsFlags) error {
+	run, err := r.Run(runlog.RunID(id))
 	if err != nil {
 		return err
 	}
-	nodes, err := e.Nodes(run.ID)
+	nodes, err := r.Nodes(run.ID)
 	if err != nil {
 		return err
 	}
-	usage, err := e.Usage(run.ID)
+	usage, err := r.Usage(run.ID)
 	if err != nil {
 		return err
 	}
-	requests, err := e.Requests(runlog.RequestQuery{Run: run.ID})
+	requests, err := r.Requests(runlog.RequestQuery{Run: run.ID})
 	if err != nil {
 		return err
 	}
@@ -171,9 +210,16 @@ func (a *app) showRun(_ context.Context, e *executor.Engine, id string, f *runsF
 		}{run, nodes, requests, usage})
 	}
 	fmt.Fprintf(a.Out, "%s  %s %d  %s %s\n", run.ID, run.Workflow, run.Version, run.Status, run.Reason)
+	if from := run.ForkedFrom; from != nil {
+		fmt.Fprintf(a.Out, "forked from %s at %s\n", from.Run, visits(from.At))
+	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, n := range nodes {
-		fmt.Fprintf(w, "  %s\t%s\tattempt %d\n", n.Path, n.Status, n.Attempt)
+		how := fmt.Sprintf("attempt %d", n.Attempt)
+		if n.From != "" {
+			how = "kept from " + string(n.From)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", visits([]runlog.NodeKey{n.NodeKey}), n.Status, how)
 	}
 	for _, q := range requests {
 		fmt.Fprintf(w, "? %s\t%s\t%s %s\n", q.ID, q.Status, title(q), q.AnsweredBy)
@@ -191,6 +237,69 @@ func (a *app) showRun(_ context.Context, e *executor.Engine, id string, f *runsF
 	}
 	_, err = fmt.Fprintf(a.Out, "%d model calls, %d tokens in, %d out\n", len(usage), total.Input, total.Output)
 	return err
+}
+
+// visits names visits as --at takes them; the first one of a node is its path alone.
+func visits(keys []runlog.NodeKey) string {
+	var names []string
+	for _, key := range keys {
+		name := key.Path
+		if key.Visit > 1 {
+			name += fmt.Sprintf("#%d", key.Visit)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// watchRun shows the events of a run until it ends, and ends as the run does. It carries nothing on.
+func (a *app) watchRun(ctx context.Context, r *reader.Reader, id string, f *runsFlags) error {
+	if f.after < 0 {
+		return usage("--after %d: want the number of an event, from 0", f.after)
+	}
+	run, err := r.Run(runlog.RunID(id))
+	if err != nil {
+		return err
+	}
+	g, err := r.Graph(&run)
+	if err != nil {
+		return err
+	}
+	after, lines := runlog.Seq(f.after), json.NewEncoder(a.Out)
+	p := newProgress(IO{Out: a.Out, Err: a.Out}, g, "text")
+	first := runlog.Seq(0) // text is folded from the beginning, whatever is shown of it
+	if f.asJSON {
+		first = after
+	}
+	shown := p.out
+	for event, err := range r.Events(ctx, run.ID, first) {
+		if err == nil && f.asJSON {
+			err = lines.Encode(event)
+		} else if err == nil {
+			if p.out = io.Discard; event.Seq > after {
+				p.out = shown
+			}
+			err = p.show(event)
+		}
+		if err != nil && ctx.Err() != nil {
+			return quiet{context.Canceled}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if run, err = r.Run(run.ID); err != nil {
+		return err
+	}
+	usage, err := r.Usage(run.ID)
+	if err != nil {
+		return err
+	}
+	if !f.asJSON {
+		p.out = shown
+		p.end(run, usage, "")
+	}
+	return ended(run)
 }
 
 // cancelRun marks a run. It is settled at once when nothing of it runs anywhere, else by whoever carries it on.

@@ -1,9 +1,12 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,8 +14,11 @@ import (
 
 	"github.com/workflowd/workflowd/agentcore"
 	"github.com/workflowd/workflowd/agentcore/fault"
+	"github.com/workflowd/workflowd/executor"
+	"github.com/workflowd/workflowd/executor/runlog"
 	"github.com/workflowd/workflowd/nodes/agentnode"
 	"github.com/workflowd/workflowd/store/sessionstore"
+	"github.com/workflowd/workflowd/store/sqlite"
 )
 
 // agentsDir holds the session files in a data directory. Source: design 2 "Storage".
@@ -111,4 +117,41 @@ func copyHint(err error, conversation string) error {
 		return withHint(err, "no file was made")
 	}
 	return err
+}
+
+// removeSessions removes the sessions of a run outside any conversation: they are kept under its own id, which no run has
+// again. A conversation keeps its sessions, whoever began it.
+func removeSessions(e *executor.Engine, dir string, run *runlog.Run) error {
+	if run.Conversation != "" {
+		return nil
+	}
+	others, err := e.Runs(runlog.RunQuery{Conversation: string(run.ID), Limit: 1})
+	if err != nil || len(others) > 0 {
+		return err
+	}
+	project := cmp.Or(run.Project, agentnode.DefaultProject)
+	home := filepath.Dir(sessionstore.DatabasePath(filepath.Join(dir, agentsDir), project, string(run.ID), "any"))
+	list, err := os.ReadDir(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, file := range list {
+		if err != nil || filepath.Ext(file.Name()) != sessionstore.Suffix {
+			continue
+		}
+		if err = sessionstore.Remove(filepath.Join(home, file.Name())); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = os.RemoveAll(home) // the lock files, which nobody needs any more
+	}
+	kind := fault.Storage
+	if _, locked := errors.AsType[*sqlite.ErrLocked](err); locked {
+		kind = fault.SessionBusy
+	}
+	if err != nil {
+		return fault.New(kind, "sessions of run %s: %w", run.ID, err)
+	}
+	return nil
 }

@@ -140,6 +140,34 @@ func TestASecondProcessIsToldWhoHasTheData(t *testing.T) {
 	}
 }
 
+// Looking at a run needs no ownership: a second process lists it, shows it and follows it to its end.
+func TestARunIsWatchedWhileAnotherProcessWorksOnIt(t *testing.T) {
+	t.Parallel()
+	dir, model := t.TempDir(), gate(t, `text "done"`)
+	first := launch(t, dir, nil, append([]string{"run", "agent", "-i", "prompt=x"}, model.flags...)...)
+	model.wait(t)
+
+	list, _ := run(t, dir, 0, "runs", "list", "--status", "running")
+	id := runID(t, list)
+	if shown, _ := run(t, dir, 0, "runs", "show", id); !strings.Contains(shown, "agent") || !strings.Contains(shown, "running") {
+		t.Errorf("shown while it runs:\n%s", shown)
+	}
+	watching := launch(t, dir, nil, "runs", "watch", id)
+	leaving := launch(t, dir, nil, "runs", "watch", id)
+	leaving.signal(os.Interrupt)
+	if code, said := leaving.end(); code != 130 && code != -1 { // -1: before it could take signals
+		t.Errorf("an interrupted watch: exit code %d\n%s", code, said)
+	}
+	close(model.open)
+	if code, said := first.end(); code != 0 {
+		t.Fatalf("the watched run was disturbed: exit code %d\n%s", code, said)
+	}
+	code, said := watching.end()
+	if told := watching.stdout.String(); code != 0 || said != "" || !strings.Contains(told, "  done\n") || !strings.Contains(told, "▸ "+id+" succeeded") {
+		t.Errorf("exit code %d\n%s%s", code, told, said)
+	}
+}
+
 func TestAnInterruptStopsAnAgentRunForGood(t *testing.T) {
 	t.Parallel()
 	dir, model := t.TempDir(), gate(t, `text "never said"`)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 //	model [-key KEY] LINE…      serve a scripted model on loopback as $BASE_URL; another key gets 401, and its own key echoed
 //	requests N                  the model was asked N times so far
 //	absent TEXT DIR             no file below DIR holds TEXT
+//	keep NAME PATTERN           $NAME is what the pattern first matches in stdout, or else in stderr
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -37,7 +39,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "model": serveModel, "requests": requests, "absent": absent,
+			"exits": exits, "model": serveModel, "requests": requests, "absent": absent, "keep": keep,
 		},
 	})
 }
@@ -99,6 +101,21 @@ func requests(s *testscript.TestScript, neg bool, args []string) {
 	if got := len((*s.Value(theModel).(**scripted.Model)).Requests()); got != want {
 		s.Fatalf("the model was asked %d times, want %d", got, want)
 	}
+}
+
+func keep(s *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		s.Fatalf("usage: keep NAME PATTERN")
+	}
+	pattern, err := regexp.Compile(args[1])
+	s.Check(err)
+	for _, name := range []string{"stdout", "stderr"} {
+		if found := pattern.FindString(s.ReadFile(name)); found != "" {
+			s.Setenv(args[0], found)
+			return
+		}
+	}
+	s.Fatalf("neither stdout nor stderr matches %s", args[1])
 }
 
 func absent(s *testscript.TestScript, neg bool, args []string) {
