@@ -147,6 +147,7 @@ type (
 	RunID               = executor.RunID
 	RunEvent            = executor.Event
 	StartOption         = executor.StartOption
+	ForkOption          = executor.ForkOption
 )
 
 // Open opens an engine on "memory:" or "sqlite:PATH"; see executor.Open.
@@ -166,6 +167,12 @@ func Attach[Out any](ctx context.Context, e *Engine, id RunID) (*Run[Out], error
 
 // RequestID makes a start idempotent; see executor.RequestID.
 func RequestID(id string) StartOption { return executor.RequestID(id) }
+
+// Edit gives the node at which a run is forked another input; see executor.Edit.
+func Edit(input any) ForkOption { return executor.Edit(input) }
+
+// ForkRequestID makes a fork idempotent; see executor.ForkRequestID.
+func ForkRequestID(id string) ForkOption { return executor.ForkRequestID(id) }
 
 // Conversation makes a run part of a conversation; see executor.Conversation.
 func Conversation(id string) StartOption { return executor.Conversation(id) }
