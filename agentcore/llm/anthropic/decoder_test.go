@@ -111,6 +111,12 @@ func TestBlocksComeBackTheWayTheyCame(t *testing.T) {
 	}
 }
 
+func TestThinkingThatWasCutOffKeepsNothingForReplay(t *testing.T) {
+	if b := recorded(t, "thinking-without-signature").Blocks[0]; b.Raw != nil {
+		t.Fatalf("got %s", b.Raw)
+	}
+}
+
 func TestASearchIsKeptAndUnderstood(t *testing.T) {
 	// Promise: P-389
 	got := recorded(t, "search")
@@ -127,6 +133,9 @@ func TestASearchIsKeptAndUnderstood(t *testing.T) {
 	}
 	if diff := cmp.Diff(got.Blocks, want); diff != "" {
 		t.Fatalf("(-got +want):\n%s", diff)
+	}
+	if b := recorded(t, "citations-in-the-start").Blocks[0]; len(b.Sources) != 1 || b.Sources[0].URL != "https://go.dev" || len(b.Raw) == 0 {
+		t.Fatalf("got %+v", b)
 	}
 	failed := recorded(t, "search-failed").Blocks[1].Search
 	if diff := cmp.Diff(failed, &llm.Search{Status: llm.SearchFailed, Query: "q", Error: "max_uses_exceeded"}); diff != "" {

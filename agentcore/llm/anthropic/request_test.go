@@ -28,6 +28,7 @@ var (
 	thought   = llm.Block{Type: llm.Thinking, Text: "plan: list", Raw: raw(`{"type":"thinking","signature":"abcd"}`)}
 	redacted  = llm.Block{Type: llm.Thinking, Raw: raw(`{"type":"redacted_thinking","data":"ZZ"}`)}
 	unsigned  = llm.Block{Type: llm.Thinking, Text: "cut off"}
+	blank     = llm.Block{Type: llm.Thinking, Text: "blank", Raw: raw(`{"type":"thinking","signature":""}`)}
 )
 
 func TestAHistoryBecomesARequest(t *testing.T) {
@@ -49,7 +50,8 @@ func TestAHistoryBecomesARequest(t *testing.T) {
 		protocoltest.Case{Name: "tools without system carry the cache mark", Request: llm.Request{Model: here.Model, Tools: protocoltest.Tools, Messages: hi}},
 		protocoltest.Case{Name: "thinking goes back to the same model", Request: of(list, us.Said(thought, redacted, protocoltest.Said("Looking."), call), result)},
 		protocoltest.Case{Name: "thinking never goes to another model", Request: of(list, us.Foreign(thought, redacted, call), result)},
-		protocoltest.Case{Name: "thinking without signature or at the end of a message stays away", Request: of(list, us.Said(unsigned, protocoltest.Said("ok"), thought), more, us.Said(thought), more)},
+		protocoltest.Case{Name: "thinking without signature or at the end of a message stays away", Request: of(list, us.Said(unsigned, blank, protocoltest.Said("ok"), thought), more, us.Said(thought), more)},
+		protocoltest.Case{Name: "nothing but spaces is nothing", Request: of(list, us.Said(protocoltest.Said(" \n"), call), protocoltest.Result("c1", " \n"), protocoltest.User(protocoltest.Said("\t")), more)},
 		protocoltest.Case{Name: "a failed call says so", Request: of(list, us.Said(call), failed)},
 		protocoltest.Case{Name: "a search goes back to the same model", Request: of(list, protocoltest.Stopped(us.Said(searching, foundIt, cites), llm.StopEnd), more)},
 		protocoltest.Case{Name: "a search never goes to another model", Request: of(list, protocoltest.Stopped(us.Foreign(searching, foundIt, cites), llm.StopEnd), more)},

@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/workflowd/workflowd/agentcore/llm"
@@ -49,8 +50,9 @@ func encode(req llm.Request, origin llm.Origin) []byte {
 // encoder appends JSON.
 type encoder struct {
 	protocol.Body
-	message string // id and phase of the open message, as Raw; the message is open while open is set
-	open    bool
+	message string // id of the open message
+	open    bool   // a message is open
+	sent    map[string]bool
 }
 
 // include asks for what travels with the history, since nothing is stored at the provider.
@@ -127,7 +129,7 @@ func (e *encoder) result(c protocol.Call) {
 // back to the same model of the same provider and only all at once: an item that misses another one is refused.
 func (e *encoder) assistant(s protocol.Step) {
 	blocks := s.Assistant.Blocks
-	own := s.Same && s.Ended && complete(blocks)
+	own := s.Same && s.Ended && complete(blocks) && e.fresh(blocks)
 	send := make([]bool, len(blocks)) // reasoning that goes back
 	named := own
 	last := len(blocks)
@@ -163,6 +165,28 @@ func (e *encoder) assistant(s protocol.Step) {
 		}
 	}
 	e.endMessage()
+}
+
+// fresh reports whether no item of the blocks has been sent before, and takes note of them: one item twice is refused.
+func (e *encoder) fresh(blocks []llm.Block) bool {
+	var list []string
+	for i := range blocks {
+		id := protocol.Unquote(protocol.Field(blocks[i].Raw, "id"))
+		if id == "" || len(list) > 0 && list[len(list)-1] == id && blocks[i].Type == llm.Text && blocks[i-1].Type == llm.Text { // parts of one message
+			continue
+		}
+		if e.sent[id] || slices.Contains(list, id) {
+			return false
+		}
+		list = append(list, id)
+	}
+	if e.sent == nil {
+		e.sent = map[string]bool{}
+	}
+	for _, id := range list {
+		e.sent[id] = true
+	}
+	return true
 }
 
 // item begins an item that is no message.

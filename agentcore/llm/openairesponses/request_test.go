@@ -61,9 +61,10 @@ func TestAHistoryBecomesARequest(t *testing.T) {
 		protocoltest.Case{Name: "reasoning alone stays away", Request: of(list, protocoltest.Stopped(us.Said(thought), llm.StopLength), more, us.Said(silent), more)},
 		protocoltest.Case{Name: "reasoning that only the provider knows stays away with the ids", Request: of(list, us.Said(byID, spoken, call), result)},
 		protocoltest.Case{Name: "reasoning of a message that was cut off stays away", Request: of(list, protocoltest.Stopped(us.Said(thought, spoken), llm.StopInterrupted), more, us.Said(unsaid, spoken), more)},
-		protocoltest.Case{Name: "ids that the endpoint refuses are left out", Request: of(list, us.Said(callItem("62bf2bb7-56af"), protocoltest.CallOf("c2", "ls", `{}`)), result, protocoltest.Result("c2", "b.txt"))},
+		protocoltest.Case{Name: "ids that the endpoint refuses are left out", Request: of(list, us.Said(callItem("62bf2bb7-56af"), protocoltest.CallOf("c2", "ls", `{}`)), result, protocoltest.Result("c2", "b.txt"), us.Said(callItem("fc_1_")), result, us.Said(callItem("fc_"+strings.Repeat("a", 62))), result)},
 		protocoltest.Case{Name: "a search goes back to the same model", Request: of(list, ended(us.Said(thought, searched, answered)), more)},
 		protocoltest.Case{Name: "a search never goes to another model", Request: of(list, ended(us.Foreign(thought, searched, answered)), more)},
+		protocoltest.Case{Name: "no item goes back twice", Request: of(list, ended(us.Said(thought, spoken)), more, ended(us.Said(thought, spoken)), more, ended(us.Said(searched, searched)), more)},
 		protocoltest.Case{Name: "an item that waits for an output stays away", Request: of(list, ended(us.Said(thought, shell, answered)), more)},
 		protocoltest.Case{Name: "an item goes back with its output", Request: of(list, ended(us.Said(hosted, itsOutput, answered)), more)},
 	)

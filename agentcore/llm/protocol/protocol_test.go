@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workflowd/workflowd/agentcore/llm"
 )
 
 func TestCallIDsAreUniqueInTheOrderOfTheCalls(t *testing.T) {
@@ -93,4 +97,54 @@ func FuzzCursorReadsStringsAsEncodingJSONDoes(f *testing.F) {
 			t.Fatalf("%q: got %q, want %q, %v", text, got, want, err)
 		}
 	})
+}
+
+func TestAFieldIsSetAndEveryOtherByteStays(t *testing.T) {
+	for _, tc := range []struct{ raw, name, value, want string }{
+		{`{}`, "a", `1`, `{"a":1}`},
+		{`{ "a" : 1 , "b":[1, 2] }  `, "a", `{"x":2}`, `{ "a" : {"x":2} , "b":[1, 2] }  `},
+		{`{"a":1}`, "b", `"é"`, `{"a":1,"b":"é"}`},
+		{`{"a":1,"a":2}`, "a", `3`, `{"a":3,"a":2}`},
+		{`[1]`, "a", `1`, `[1]`},
+		{`{"a":`, "a", `1`, `{"a":`},
+		{``, "a", `1`, ``},
+	} {
+		if got := SetField(json.RawMessage(tc.raw), tc.name, json.RawMessage(tc.value)); string(got) != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.raw, got, tc.want)
+		}
+	}
+	if got := Field(json.RawMessage(`{"a":1,"b":`), "a"); string(got) != "1" {
+		t.Errorf("a field in front of what is broken: got %s", got)
+	}
+	if got := Field(json.RawMessage(`{"a":1,"b":`), "b"); got != nil {
+		t.Errorf("a broken field: got %s", got)
+	}
+}
+
+func TestAResponseKeepsTheRulesOfAStream(t *testing.T) {
+	var r Response
+	text := r.Start(llm.Block{Type: llm.Text})
+	call := r.Start(llm.Block{Type: llm.ToolCall, CallID: "c", Name: "ls"})
+	twin := r.Start(llm.Block{Type: llm.ToolCall, CallID: "c", Name: "ls"})
+	r.Grow(text, "a")
+	r.Grow(text, "")
+	r.Stop(text)
+	r.Stop(text)
+	r.Grow(text, "late")
+	r.Grow(call, "{}")
+	id := r.Block(twin).CallID
+	r.Done(llm.StopToolUse, 0)
+	r.Done(llm.StopEnd, 1)
+	block := llm.Block{Type: llm.Text, Text: "a"}
+	first := llm.Block{Type: llm.ToolCall, CallID: "c", Name: "ls", Args: json.RawMessage(`{}`)}
+	second := llm.Block{Type: llm.ToolCall, CallID: id, Name: "ls", Args: json.RawMessage(`{}`)}
+	want := []llm.StreamEvent{
+		llm.BlockStart{Index: 0, Type: llm.Text}, llm.BlockStart{Index: 1, Type: llm.ToolCall, CallID: "c", Name: "ls"}, llm.BlockStart{Index: 2, Type: llm.ToolCall, CallID: id, Name: "ls"},
+		llm.Delta{Index: 0, Text: "a"}, llm.BlockStop{Index: 0, Block: block}, llm.Delta{Index: 1, Text: "{}"},
+		llm.BlockStop{Index: 1, Block: first}, llm.BlockStop{Index: 2, Block: second},
+		llm.Done{Message: llm.Message{Role: llm.RoleAssistant, Origin: &r.Origin, Stop: llm.StopToolUse, Blocks: []llm.Block{block, first, second}}},
+	}
+	if diff := cmp.Diff(r.Take(), want); diff != "" || id == "c" || !strings.HasPrefix(id, MintedCall) {
+		t.Fatalf("id %q (-got +want):\n%s", id, diff)
+	}
 }
