@@ -158,7 +158,7 @@ func (st *stream) done(e llm.Done) (llm.Message, turn.Response) {
 
 // judged is what the next step depends on behind a complete response.
 func judged(m llm.Message, lost int) turn.Response {
-	r := turn.Response{Stop: m.Stop, Lost: lost}
+	r := turn.Response{Stop: m.Stop, StopWhy: m.StopWhy, Lost: lost}
 	for _, b := range m.Blocks {
 		switch b.Type {
 		case llm.ToolCall:

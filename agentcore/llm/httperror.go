@@ -83,7 +83,7 @@ var (
 		"exceeded your current quota", "quota exceeded", "out of budget", "budget exceeded", "billing_hard_limit",
 		"monthly limit", "monthly usage limit", "weekly limit", "available balance", "free usage limit", "usage limit reached",
 		"credit balance is too low", "out of credits", "no credits", "used all available credits", "payment required",
-		"usage_limit_reached", "billing_not_active",
+		"usage_limit_reached", "billing_not_active", "billing_error",
 	}
 	throttleTexts = []string{
 		"rate limit", "rate_limit", "rate-limit", "ratelimit", "too many requests", "too_many_requests", "throttl",

@@ -46,6 +46,12 @@ func TestAFailureIsClassifiedByStatusCodeAndText(t *testing.T) {
 		{"an error frame with a status of its own", "", 0, `{"error":{"message":"x","status_code":400}}`, Invalid},
 		{"an error frame with a numeric code", "", 0, `{"error":{"code":429,"message":"Provider returned error"}}`, RateLimit},
 		{"an error frame of a wrong request", "", 0, `{"error":{"type":"invalid_request_error","message":"x"}}`, Invalid},
+		{"an error frame about money", "", 0, `{"type":"error","error":{"type":"billing_error","message":"x"}}`, Quota},
+		{"an error frame of a busy endpoint", "", 0, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, Server},
+		{"an error frame of a throttle", "", 0, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, RateLimit},
+		{"an error frame of a wrong key", "", 0, `{"type":"error","error":{"type":"authentication_error","message":"x"}}`, Auth},
+		{"an error frame of a request that is too large", "", 0, `{"type":"error","error":{"type":"request_too_large","message":"x"}}`, Overflow},
+		{"an error frame of Responses", "", 0, `{"type":"error","code":"server_error","message":"x","param":null}`, Server},
 		{"an error frame that holds a list", "", 0, `[{"error":{"code":503,"message":"x"}}]`, Server},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

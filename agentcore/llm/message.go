@@ -24,6 +24,7 @@ type Message struct {
 	IsError  bool       `json:"isError,omitempty"`
 	Origin   *Origin    `json:"origin,omitempty"`
 	Stop     StopReason `json:"stop,omitempty"`
+	StopWhy  string     `json:"stopWhy,omitempty"` // the provider's own words on Stop, where it gave some: why it refused
 	Usage    *Usage     `json:"usage,omitempty"`
 	ID       string     `json:"id,omitempty"` // the provider's response id, when it gave one
 }

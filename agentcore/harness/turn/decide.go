@@ -13,6 +13,7 @@ import (
 type Response struct {
 	Err      *llm.Error     // the stream died, or never began
 	Stop     llm.StopReason // a complete response's reason
+	StopWhy  string         // the provider's own words on it
 	Calls    int            // complete calls
 	Lost     int            // calls that were announced and never came
 	Spoke    bool           // visible text or a refusal
@@ -64,7 +65,7 @@ func Next(b Budget, r Response) Decision {
 	case r.Stop == llm.StopRefusal && r.Spoke, r.Stop == llm.StopEnd && r.Spoke && r.Calls == 0 && r.Lost == 0:
 		return Decision{Act: Answer}
 	case r.Stop == llm.StopRefusal:
-		return Decision{Act: Fail, Failure: fault.ModelError, Reason: "the provider withheld the answer"}
+		return Decision{Act: Fail, Failure: fault.ModelError, Reason: withheld(r.StopWhy)}
 	case r.Calls > 0:
 		return Decision{Act: Round}
 	case r.Stop == llm.StopToolUse || r.Lost > 0:
@@ -78,6 +79,15 @@ func Next(b Budget, r Response) Decision {
 	}
 	b.Empty++
 	return Decision{Act: CarryOn, Prompt: promptEmpty, Budget: b, Attempt: b.Empty, Most: MaxEmpty, Reason: "the model ended without an answer"}
+}
+
+// withheld says that there is no answer, and why where the provider said so.
+func withheld(why string) string {
+	const said = "the provider withheld the answer"
+	if why == "" {
+		return said
+	}
+	return said + ": " + why
 }
 
 func died(b Budget, r Response) Decision {

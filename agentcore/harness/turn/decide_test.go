@@ -54,6 +54,9 @@ func TestNext(t *testing.T) {
 			}
 		})
 	}
+	if d := Next(Budget{}, Response{Stop: llm.StopRefusal, StopWhy: "too risky"}); d.Act != Fail || d.Reason != "the provider withheld the answer: too risky" {
+		t.Errorf("a refusal without an answer = %+v", d)
+	}
 	if d := Next(Budget{Empty: 1}, Response{Stop: llm.StopEnd}); d.Failure != fault.EmptyAnswer {
 		t.Errorf("second empty end = %q, want %q", d.Failure, fault.EmptyAnswer)
 	}

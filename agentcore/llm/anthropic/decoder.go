@@ -104,7 +104,7 @@ func (d *decoder) take(in *event) error {
 	case eventDelta:
 		var of delta
 		if len(in.Delta) > 0 && protocol.Decode(in.Delta, &of) == nil && of.StopReason != "" {
-			d.stop = string(of.StopReason)
+			d.stop, d.StopWhy = string(of.StopReason), string(of.Details.Explanation)
 		}
 		d.count(in.Usage)
 	case eventStop:
@@ -128,7 +128,7 @@ func (d *decoder) begin(m *message) error {
 	d.begun, d.ID = true, string(m.ID)
 	d.count(m.Usage)
 	if m.StopReason != "" {
-		d.stop = string(m.StopReason)
+		d.stop, d.StopWhy = string(m.StopReason), string(m.Details.Explanation)
 	}
 	for i, raw := range m.Content {
 		if err := d.open(int64(i), raw); err != nil {

@@ -164,6 +164,12 @@ func TestLostCallsAreCounted(t *testing.T) {
 	}
 }
 
+func TestARefusalSaysWhy(t *testing.T) {
+	if got := recorded(t, "refusal-before-output"); got.Stop != llm.StopRefusal || got.Why != "no" {
+		t.Fatalf("got stop %q, why %q", got.Stop, got.Why)
+	}
+}
+
 func TestAConnectionThatBreaksIsARecoverableError(t *testing.T) {
 	broken := io.MultiReader(body(begin, openText, word, closeZero, reason), iotest.ErrReader(errors.New("reset")))
 	got := protocoltest.Run(t, freshDecoder(), broken)

@@ -50,7 +50,13 @@ type message struct {
 	ID         protocol.Text     `json:"id"`
 	Content    []json.RawMessage `json:"content"`
 	StopReason protocol.Text     `json:"stop_reason"`
+	Details    stopDetails       `json:"stop_details"`
 	Usage      *usage            `json:"usage"`
+}
+
+// stopDetails say why a response was refused.
+type stopDetails struct {
+	Explanation protocol.Text `json:"explanation"`
 }
 
 // content is a content block, as far as it is understood.
@@ -76,6 +82,7 @@ type delta struct {
 	Input      protocol.Text   `json:"partial_json"`
 	Citation   json.RawMessage `json:"citation"`
 	StopReason protocol.Text   `json:"stop_reason"`
+	Details    stopDetails     `json:"stop_details"`
 }
 
 // plain is what nearly all events of a stream are: one piece of text, of thinking or of arguments.

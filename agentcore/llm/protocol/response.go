@@ -22,6 +22,7 @@ type Response struct {
 	Origin   llm.Origin
 	ID       string     // the provider's response id
 	Usage    *llm.Usage // as last reported
+	StopWhy  string     // the provider's own words on the end
 	Finished bool       // Done is out
 
 	out    []llm.StreamEvent
@@ -123,7 +124,7 @@ func (r *Response) Done(stop llm.StopReason, lost int) {
 		return
 	}
 	msg := llm.Message{
-		Role: llm.RoleAssistant, ID: r.ID, Origin: &r.Origin, Usage: r.Usage, Stop: stop, Blocks: make([]llm.Block, len(r.blocks)),
+		Role: llm.RoleAssistant, ID: r.ID, Origin: &r.Origin, Usage: r.Usage, Stop: stop, StopWhy: r.StopWhy, Blocks: make([]llm.Block, len(r.blocks)),
 	}
 	for i, b := range r.blocks {
 		r.Stop(i)

@@ -19,6 +19,7 @@ import (
 type Outcome struct {
 	Blocks []llm.Block // as their events built them
 	Stop   llm.StopReason
+	Why    string // of the stop
 	Usage  *llm.Usage
 	ID     string
 	Lost   int
@@ -113,7 +114,7 @@ func Fold(t testing.TB, events []llm.StreamEvent, failure error) Outcome {
 					t.Fatalf("block %d is open at Done", i)
 				}
 			}
-			out.Stop, out.Usage, out.ID, out.Lost = ev.Message.Stop, ev.Message.Usage, ev.Message.ID, ev.LostCalls
+			out.Why, out.Stop, out.Usage, out.ID, out.Lost = ev.Message.StopWhy, ev.Message.Stop, ev.Message.Usage, ev.Message.ID, ev.LostCalls
 		}
 	}
 	if failure != nil {
