@@ -252,6 +252,9 @@ func (h *Harness) idle() {
 		}
 	}
 	h.setups = map[session.ConversationID]resolution{} // a map never shrinks
+	if len(h.subs) == 0 {
+		h.subs = map[session.SubmissionID][]*feed{}
+	}
 	if h.opts.Idle != nil {
 		h.opts.Idle() // under mu: a step that begins waits for its end
 	}

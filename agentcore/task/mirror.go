@@ -66,6 +66,13 @@ func newMirror() *mirror {
 		waiters: edges{}, awaits: map[session.TaskID]int{}, suspect: set{}, culled: set{}, due: set{}, reached: conversations{}}
 }
 
+// anew makes the maps anew.
+func (m *mirror) anew() {
+	m.live, m.owned, m.keeper, m.keeps = anew(m.live), anew(m.owned), anew(m.keeper), anew(m.keeps)
+	m.waiters, m.awaits, m.suspect, m.culled = anew(m.waiters), anew(m.awaits), anew(m.suspect), anew(m.culled)
+	m.due, m.reached = anew(m.due), anew(m.reached)
+}
+
 // put takes over what one commit says.
 func (m *mirror) put(n news) {
 	var left []session.TaskID // owners that a task has stopped working for, for now

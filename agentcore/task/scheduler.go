@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -90,7 +91,27 @@ func NewSchedulerFrom(sess *session.Session, fail func(error), defs Source) *Sch
 			s.post(n)
 		}
 	})
+	sess.OnIdle(s.idle)
 	return s
+}
+
+// idle makes the maps anew: they never shrink, and an idle session may once have had thousands of tasks. While a loop runs
+// they are its own.
+func (s *Scheduler) idle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.looping {
+		return
+	}
+	s.standing, s.running, s.parked, s.counted = anew(s.standing), anew(s.running), anew(s.parked), anew(s.counted)
+	s.calm, s.unmoved, s.sleepers.byID = anew(s.calm), anew(s.unmoved), anew(s.sleepers.byID)
+	s.mirror.anew()
+}
+
+func anew[M ~map[K]V, K comparable, V any](m M) M {
+	small := make(M, len(m))
+	maps.Copy(small, m)
+	return small
 }
 
 // Resume loads the live tasks and enables scheduling. Only the first call does anything.
