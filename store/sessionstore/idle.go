@@ -17,7 +17,9 @@ var handles = struct {
 	mu       sync.Mutex
 	open     map[*Store]struct{}
 	due      time.Time // of the timer
+	timer    int       // its number; those before it do nothing when they ring
 	sweeping bool      // somebody looks, and sets the timer afterwards
+	looks    int       // so far
 }{open: map[*Store]struct{}{}}
 
 // puttings bounds how many files are put away at the same time behind everybody: each holds a goroutine and a thread while
@@ -25,13 +27,14 @@ var handles = struct {
 var puttings = make(chan struct{}, puttingsMost)
 
 // sweep puts the files away that were not used for long enough, until there is none, and sets the timer for the next one.
-func sweep() {
+func sweep(timer int) {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()
-	if handles.sweeping {
+	if handles.sweeping || timer != handles.timer {
 		return
 	}
 	handles.sweeping = true
+	handles.looks++
 	for {
 		old, next := expired(time.Now())
 		if len(old) == 0 {
@@ -77,7 +80,9 @@ func wakeAt(at time.Time) {
 		return
 	}
 	handles.due = at
-	time.AfterFunc(max(at.Sub(now), sweepPause), sweep)
+	handles.timer++
+	timer := handles.timer
+	time.AfterFunc(max(at.Sub(now), sweepPause), func() { sweep(timer) })
 }
 
 // due is when the file is put away if nobody uses it until then.

@@ -291,3 +291,31 @@ func TestAFileThatCouldNotBeFetchedIsFetchedLater(t *testing.T) {
 		})
 	}
 }
+
+func TestOneTimerLooksAtAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		slow := owning(t, filepath.Join(dir, "slow"), Options{Idle: time.Hour})
+		slow.root(t)
+		before := looks()
+		for i := range 10 {
+			o := owning(t, filepath.Join(dir, fmt.Sprint(i)), Options{Idle: time.Second})
+			o.root(t)
+			o.idle(t)
+		}
+		<-time.After(2 * time.Hour)
+		synctest.Wait()
+		if n := looks() - before; !slow.isAway() || n > 12 {
+			t.Errorf("%d looks at eleven files that idle one by one, want about one each; the last is away: %t", n, slow.isAway())
+		}
+		if err := slow.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func looks() int {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	return handles.looks
+}
