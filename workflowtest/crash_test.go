@@ -134,8 +134,8 @@ func TestChunksOfAnAttemptThatACrashCutOffAreRetracted(t *testing.T) {
 			kept := workflow.ThenStream(b, workflow.Apply(b, again, func(all []int) int { return len(all) }), words("kept", workflow.ResumeAfterCrash()))
 			return workflow.Join2(b, again, kept, func(a, b []int) []int { return append(a, b...) })
 		}), options...)
+		env.CrashAfter(runlog.NodeChunk, "again") // ahead of the start: its first chunk waits for nothing
 		run := env.Start(3)
-		env.CrashAfter(runlog.NodeChunk, "again")
 		env.Restart()
 		env.CrashAfter(runlog.NodeChunk, "kept")
 		env.Restart()
